@@ -1,4 +1,4 @@
-"""Labels from votes: a file for each algorithm or family of them, a result type for each kind of labels.
+"""Labels from votes: one file per algorithm or family of algorithms, one result type per kind of labels.
 
 Names load when first used.
 """

@@ -1,4 +1,4 @@
-"""accept: labels that can be used as they are, with a bound on the share of wrong ones, by tasks of known class."""
+"""accept: selects labels that can be used unchecked, with a bound on their error rate from tasks of known class."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
     from crowdzoo.data.annotations import Annotations
 
-LOOKS = 25  # numbers of wrong gold tasks for which the bound is made
+LOOKS = 25  # numbers of wrong gold tasks for which the bound is computed
 STEPS = 10  # of bisection
-NOT_RANDOM = 1e-6  # probability of gold tasks that are so unlike the others
-OWN_STREAM = 57  # of random numbers: ties must not be broken by those that drew the gold with the same seed
+NOT_RANDOM = 1e-6  # p-value below which gold tasks are not a random sample
+OWN_STREAM = 57  # random stream of its own: ties must be independent of gold drawn with the same seed
 ERROR = Number(0, 0.5, above=True)
 
 
@@ -43,30 +43,31 @@ def accept(
 ) -> Aggregation:
     """Accepts labels such that, with a given confidence, at most a given share of them is wrong.
 
-    The labels are ordered by the probability of the label plus its lead in the votes (share of the votes for it, less
-    that for the next class). The largest first part of the order is accepted of which a bound says that at most the
-    given share of the tasks without gold is wrong. As gold tasks get their class, this holds of all accepted labels.
+    Labels are ordered by their probability plus their lead in the votes (share of the votes for the label minus that
+    for the next class). The longest prefix of this order is accepted for which a bound says that at most the given
+    share of its tasks without gold is wrong. As gold tasks get their true class, the bound holds for all accepted
+    labels.
 
     The bound (selective classification with a guaranteed risk: Geifman and El-Yaniv, NeurIPS 2017) is exact and holds
-    for all parts of the order at once: of the wrong labels in order, the gold tasks among the first D are a draw
-    without replacement, whatever the order and the errors are. Numbers D(0) < D(1) < ... are chosen such that, with the
-    given confidence, for no k at most k of the first D(k) wrong labels are of gold tasks. So a part in which k gold
-    tasks have a wrong label has fewer than D(k) wrong ones.
+    for all prefixes at once: among the first D wrong labels in order, the gold tasks are a draw without replacement,
+    whatever the order and the errors. Numbers D(0) < D(1) < ... are chosen such that, with the given confidence, for no
+    k at most k of the first D(k) wrong labels belong to gold tasks. So a prefix with k wrong gold tasks has fewer than
+    D(k) wrong labels.
 
     Args:
         aggregation: result of any method for these annotations, fitted without the gold.
         annotations: N tasks, R annotators, K classes; not changed.
-        gold: known class codes, int [N], -1 where unknown, of tasks that were drawn at random; 200 are a good number.
-        error: largest share of wrong labels among the accepted ones of tasks without gold.
+        gold: known class codes, int [N], -1 where unknown, of tasks drawn at random; 200 tasks are a good number.
+        error: maximum share of wrong labels among accepted labels of tasks without gold.
         confidence: probability, over draws of the gold tasks, that the share is not larger.
-        seed: of the order of labels that are equally sure.
+        seed: seed of the order of labels with equal scores.
 
     Returns:
-        The aggregation with `accepted` and `error_bound`; tasks with gold are accepted, with their class as the label.
+        The aggregation with `accepted` and `error_bound`; tasks with gold are accepted, labelled with their class.
 
     Raises:
-        DataError: too few annotated tasks have gold, they are not like a random sample, or they were known when the
-            aggregation was fitted; or annotations, aggregation and gold do not fit each other.
+        DataError: too few annotated tasks have gold, they are not like a random sample, or the aggregation was fitted
+            with them; or annotations, aggregation and gold do not match.
 
     Example:
         >>> import numpy as np
@@ -86,8 +87,8 @@ def accept(
     number, needed = int(known[annotated].sum()), max(_needed_gold(len(annotated), error, level), LEAST_GOLD)
     if number < needed:
         raise DataError(
-            f"{number:,} annotated tasks have gold, and {needed:,} are the fewest that can show an error of {error:g} "
-            "or less: label more tasks yourself, chosen at random, or allow a larger error."
+            f"{number:,} annotated tasks have gold, but showing an error of at most {error:g} takes {needed:,}: "
+            "label more tasks yourself, chosen at random, or allow a larger error."
         )
     check_fitted_without(aggregation, annotations, codes)
     ties = np.random.default_rng((seed, OWN_STREAM)).random(len(annotated))
@@ -107,7 +108,7 @@ def accept(
 
 
 def _sureness(aggregation: Aggregation, annotations: Annotations) -> NDArray[np.float64]:
-    """Probability of each label plus its lead in the votes, [N]."""
+    """Score of each label: its probability plus its lead in the votes, [N]."""
     rows, labels, votes = np.arange(annotations.num_tasks), aggregation.labels, weighted_votes(annotations)
     own = votes[rows, labels]
     votes[rows, labels] = 0
@@ -116,14 +117,14 @@ def _sureness(aggregation: Aggregation, annotations: Annotations) -> NDArray[np.
 
 
 def _check_random(tested: NDArray[np.bool_]) -> None:
-    """Refuses gold tasks whose places in the order are far from those of a draw (Kolmogorov-Smirnov)."""
+    """Raises an error if the ranks of gold tasks are far from those of a random draw (Kolmogorov-Smirnov)."""
     places = (np.flatnonzero(tested) + 0.5) / len(tested)
     distance = np.abs(places - (np.arange(len(places)) + 0.5) / len(places)).max() + 0.5 / len(places)
     if kolmogorov(np.sqrt(len(places)) * distance) < NOT_RANDOM:
         raise DataError(
             "The tasks with gold are not like a random sample of the annotated ones: their labels are "
-            f"{'surer' if places.mean() < 0.5 else 'less sure'}. So they cannot tell how many of the others are wrong: "
-            "draw the tasks that you label yourself at random."
+            f"{'more' if places.mean() < 0.5 else 'less'} certain, so they do not tell how many others are wrong. "
+            "Draw the tasks that you label yourself at random."
         )
 
 
@@ -132,7 +133,7 @@ def _check_random(tested: NDArray[np.bool_]) -> None:
 
 
 def _needed_gold(size: int, error: float, level: float) -> int:
-    """Fewest gold tasks with which all labels can be accepted if no gold task has a wrong one."""
+    """Fewest gold tasks with which all labels can be accepted if none of their labels is wrong."""
     gold = np.arange(1, max(size, 1) + 1)
     too_many = np.floor(error * (size - gold)) + 1
     return int(gold[np.argmax(_log_choose(size - too_many, gold) - _log_choose(size, gold) <= np.log(level))])
@@ -140,10 +141,10 @@ def _needed_gold(size: int, error: float, level: float) -> int:
 
 @lru_cache(maxsize=64)
 def _most_wrong(size: int, gold: int, error: float, level: float) -> NDArray[np.float64]:
-    """Most wrong labels of tasks without gold in a part of the order, by the number of gold tasks with a wrong one.
+    """Bound on wrong labels of tasks without gold in a prefix, by its number of wrong gold tasks.
 
     Returns:
-        [gold + 1]; with probability 1 - level of all parts at once; inf where that is more than can be accepted.
+        [gold + 1]; valid for all prefixes at once with probability 1 - level; inf if more than can be accepted.
     """
     most = np.full(gold + 1, np.inf)
     if gold == size:
@@ -151,7 +152,7 @@ def _most_wrong(size: int, gold: int, error: float, level: float) -> NDArray[np.
     last = min(int(error * gold + gold / (size - gold)) + 1, gold - 1)
     looks = np.unique(np.linspace(0, last, LOOKS).round().astype(int)).tolist()
     low, high, used = 0.0, level, list[tuple[int, int]]()
-    for _ in range(STEPS):  # the largest level of each look with which all together keep to `level`
+    for _ in range(STEPS):  # largest level per look with which all looks together keep to `level`
         middle = (low + high) / 2
         bounds = [(look, _first_wrong(look, size, gold, middle)) for look in looks]
         bounds = [(look, wrong) for look, wrong in bounds if wrong - 1 - look <= error * (size - gold)]
@@ -175,7 +176,7 @@ def _crossed(bounds: Sequence[tuple[int, int]], size: int, gold: int) -> float:
     S is a binomial process given its end, so that the steps are convolutions.
     """
     counts, share = np.arange(bounds[-1][0] + 1 if bounds else 1), gold / size
-    paths, crossed, before = (counts == 0).astype(np.float64), 0.0, 0  # paths that have not crossed yet, by S
+    paths, crossed, before = (counts == 0).astype(np.float64), 0.0, 0  # weights of paths that have not crossed, by S
     for look, wrong in bounds:
         paths = np.convolve(paths, np.exp(_log_binomial(counts, wrong - before, share)))[: counts.size]
         rest = _log_binomial(gold - counts, size - wrong, share) - _log_binomial(gold, size, share)
@@ -186,10 +187,10 @@ def _crossed(bounds: Sequence[tuple[int, int]], size: int, gold: int) -> float:
 
 
 def _log_binomial(count: Any, size: int, share: float) -> Any:
-    """Logarithm of the binomial probability of so many draws."""
+    """Log-probability of the binomial distribution."""
     return _log_choose(size, count) + xlogy(count, share) + xlogy(size - count, 1 - share)
 
 
 def _log_choose(above: Any, below: Any) -> Any:
-    """Logarithm of the binomial coefficient; -inf where `below` is outside of 0 to `above`."""
+    """Logarithm of the binomial coefficient; -inf where `below` is outside 0 to `above`."""
     return gammaln(above + 1.0) - gammaln(below + 1.0) - gammaln(above - below + 1.0)

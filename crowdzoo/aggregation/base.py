@@ -1,4 +1,4 @@
-"""Aggregator and Result: what methods and results of all kinds of labels have in common, refuse and warn of."""
+"""Aggregator and Result, the bases of methods and results for all kinds of labels, with their checks and warnings."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="Result")
 Columns = dict[str, NDArray[Any] | None]
-# methods that see of a task only how often each annotator gave each label (Dawid and Skene, 1979, count them so)
+# methods that use only how often each annotator gave each label to a task (as in Dawid and Skene, 1979)
 COUNTING = ("Majority vote", "Dawid-Skene", "posteriors_of")
-LARGEST = 1e10  # of a rating in usual ones: with a larger one, sums lose the digits of the others
+LARGEST = 1e10  # times the usual rating: a larger one makes sums lose the digits of the others
 
 
 class Aggregator(Checked):
-    """Base of the aggregation algorithms: settings as in scikit-learn, and `fit_predict` as in crowd-kit.
+    """Base class of the aggregation algorithms: settings as in scikit-learn, `fit_predict` as in crowd-kit.
 
-    A subclass is a frozen dataclass whose fields are its settings, and has a method `fit`. What is learned is in the
+    A subclass is a frozen dataclass whose fields are its settings, with a method `fit`. Learned values are in the
     result of `fit`, never in the aggregator.
 
     Attributes:
-        kind: of the labels that are aggregated, as in `Annotations.kind`.
+        kind: kind of the labels to aggregate, as in `Annotations.kind`.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -66,22 +66,22 @@ class Aggregator(Checked):
     fit: Any  # each subclass has its own
 
     def fit_predict(self, data: Any, **known: Any) -> Any:
-        """The answers alone, as crowd-kit's aggregators give them.
+        """Returns only the answers, in the format of crowd-kit.
 
         Args:
-            data: a pandas or polars frame with the columns `task`, `worker` (or `annotator`) and `label`; sentences
-                have `position` as well. Preferences have `left` and `right` instead of `task`, and as `label` the
-                better one of the two, or "left", "right" or "equal". Or `Annotations`.
+            data: `Annotations`, or a pandas or polars frame with the columns `task`, `worker` (or `annotator`) and
+                `label`. Sentences also have `position`. Preferences have `left` and `right` instead of `task`, and as
+                `label` the better of the two, or "left", "right" or "equal".
             **known: further arguments of `fit`, such as `gold`.
 
         Returns:
-            A pandas series, sorted by its index. For classes `agg_label`, class names indexed by `task`; for sentences
+            A pandas series, sorted by its index: for classes `agg_label`, class names indexed by `task`; for sentences
             the same, indexed by `task` and `position`; for ratings `agg_label`, numbers indexed by `task`; for
             preferences `agg_score`, scores indexed by the names of the tasks. For a polars frame, a polars frame with
             these columns.
 
         Raises:
-            DataError: data that cannot be read as annotations; see `Annotations.from_frame`.
+            DataError: the data cannot be read as annotations; see `Annotations.from_frame`.
             ImportError: pandas is missing.
         """
         result = self.fit(self._annotations(data), **known)
@@ -91,22 +91,22 @@ class Aggregator(Checked):
         return result.to_frame().set_index(index)[column].rename(name).sort_index()
 
     def fit_predict_proba(self, data: Any, **known: Any) -> Any:
-        """Class probabilities, as crowd-kit's aggregators for classes give them.
+        """Returns class probabilities, in the format of crowd-kit.
 
         Args:
             data: see `fit_predict`; for classes only.
             **known: further arguments of `fit`, such as `gold`.
 
         Returns:
-            A pandas frame indexed by `task`, a column a class, rows sum to one. For a polars frame a polars frame, with
-            the column `task` first.
+            A pandas frame indexed by `task`, with one column per class; rows sum to one. For a polars frame, a polars
+            frame with the column `task` first.
 
         Raises:
-            DataError: data that cannot be read as annotations, or the aggregator is not for classes.
+            DataError: the data cannot be read as annotations, or the aggregator is not for classes.
             ImportError: pandas is missing.
         """
         if not label_kind(self.kind).one_class:
-            raise DataError(f"{type(self).__name__} gives no class probabilities a task; use fit_predict, or fit.")
+            raise DataError(f"{type(self).__name__} has no class probabilities per task; use fit_predict or fit.")
         result = self.fit(self._annotations(data), **known)
         if is_polars(data):
             import polars
@@ -122,8 +122,8 @@ class Aggregator(Checked):
         return pd.DataFrame(result.posteriors, tasks, classes).sort_index()
 
     def _annotations(self, data: Any) -> Annotations:
-        """Annotations out of a frame; those that are some already stay as they are."""
-        from crowdzoo.data.annotations import Annotations  # with Arrow, which aggregation alone does not need
+        """Converts a frame to annotations; returns annotations unchanged."""
+        from crowdzoo.data.annotations import Annotations  # imports Arrow, which aggregation does not need
 
         if isinstance(data, Annotations):
             return data
@@ -133,21 +133,21 @@ class Aggregator(Checked):
             kind = label_kind(self.kind).argument
             advice = f"fit(Annotations.from_frame(frame{kind}, on_duplicate='first', columns={{...}}))."
             more = copy.copy(error)
-            more.args = (f"{error}\nOptions of reading go to from_frame: {advice}",)
+            more.args = (f"{error}\nPass options of reading to from_frame: {advice}",)
             raise more from error
 
     def _readable(self, frame: Any) -> Any:
-        """A frame as `from_frame` takes it."""
+        """Converts a frame to one that `from_frame` accepts."""
         return frame
 
 
 def is_polars(data: Any) -> bool:
-    """Whether it is a frame of polars, which is not imported for that."""
+    """Whether the data is a polars frame, without importing polars."""
     return type(data).__module__.partition(".")[0] == "polars"
 
 
 class ConvergenceWarning(UserWarning):
-    """An algorithm stopped before its objective stood still.
+    """An algorithm reached `max_iter` before it converged.
 
     Example:
         >>> import warnings
@@ -158,7 +158,7 @@ class ConvergenceWarning(UserWarning):
 
 
 class VotesWarning(NotedWarning):
-    """A result is far from the votes: see its `notes`.
+    """A result is far from the votes; its `notes` say why.
 
     Example:
         >>> import warnings
@@ -169,7 +169,7 @@ class VotesWarning(NotedWarning):
 
 @contextmanager
 def ignored(*categories: type[Warning]) -> Iterator[None]:
-    """Leaves out warnings of some categories, as of a fit that is only a step to a result with notes of its own."""
+    """Suppresses warnings of some categories, such as those of a fit that is only one step of another."""
     with warnings.catch_warnings():
         for category in categories:
             warnings.simplefilter("ignore", category)
@@ -177,30 +177,30 @@ def ignored(*categories: type[Warning]) -> Iterator[None]:
 
 
 def warn_of_notes(method: str, notes: tuple[str, ...], stacklevel: int) -> None:
-    """Warns of the notes on a method's result, if there are any.
+    """Warns of the notes on a method's result, if any.
 
     Warns:
-        VotesWarning: there are.
+        VotesWarning: if there are notes.
     """
     if notes:
         warnings.warn(VotesWarning(f"{method}: {' '.join(notes)}", notes), stacklevel=stacklevel)
 
 
-def warn_not_converged(title: str, max_iter: int, tol: float, change: float, unit: str, stacklevel: int = 3) -> None:
-    """Warns that an algorithm ran out of iterations, and says what to do.
+def warn_not_converged(title: str, max_iter: int, tol: float, change: float, measure: str, stacklevel: int = 3) -> None:
+    """Warns that an algorithm reached `max_iter`, and says what to do.
 
     Args:
-        title: the algorithm's name, as text.
+        title: name of the algorithm in the message.
         max_iter: number of iterations.
-        tol: what the last change should have fallen to.
-        change: what it was.
-        unit: of both, such as "nats per annotation".
+        tol: the tolerance.
+        change: value of `measure` in the last iteration.
+        measure: what `tol` applies to, such as "gain in log-likelihood per annotation".
         stacklevel: frames between here and the caller's `fit`.
     """
     warnings.warn(
-        f"{title} did not converge in {max_iter} iterations: the last still changed the result by {change:.1e} {unit} "
-        f"({Setting('tol', tol)}). Posteriors may still move; raise {Setting('max_iter')}, or {Setting('tol')} if that "
-        "is close enough.",
+        f"{title} did not converge in {max_iter} iterations: the last {measure} was {change:.1e} "
+        f"({Setting('tol', tol)}). Posteriors may still change; raise {Setting('max_iter')}, or {Setting('tol')} if "
+        "that is accurate enough.",
         ConvergenceWarning,
         stacklevel=stacklevel + 1,
     )
@@ -208,18 +208,18 @@ def warn_not_converged(title: str, max_iter: int, tol: float, change: float, uni
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Result(ABC):
-    """Base of all results; each kind of labels adds its answers, and the columns that hold them.
+    """Base class of all results; each kind of labels adds its answers, and the columns for them.
 
     Attributes:
-        method: the algorithm's name, as `crowdzoo.aggregation.create` takes it.
+        method: name of the method, as in `crowdzoo.aggregation.create`.
         tasks: names of the tasks, [N].
         annotators: names of the annotators, [R].
-        skills: one number an annotator, higher is better, [R]; what it measures is the method's (see its class).
-            None where the method has no such number.
-        history: the objective (nats) of each iteration; never falls.
-        converged: whether the objective stood still within the tolerance.
+        skills: one number per annotator, higher is better, [R]; its meaning depends on the method (see its class). None
+            if the method has none.
+        history: objective (nats) of each iteration; never falls.
+        converged: whether the objective converged within the tolerance.
         num_iterations: number of iterations.
-        notes: sentences on what to check before using the result; see `notes_against_votes`. Empty as a rule.
+        notes: sentences on what to check before using the result; see `notes_against_votes`. Usually empty.
     """
 
     method: str
@@ -244,56 +244,56 @@ class Result(ABC):
         )
 
     def _repr_html_(self) -> str:
-        """A notebook's view: the sizes and the first answers."""
+        """HTML for notebooks: the sizes and the first answers."""
         first: Columns = {name: values[:SHOWN] for name, values in self._answer_columns().items() if values is not None}
         return f"<p>{html.escape(repr(self))}</p>{_frame(first).to_html(index=False)}"
 
     def to_frame(self) -> pd.DataFrame:
-        """The table of answers without its lists, such as posteriors. Needs pandas."""
+        """Returns the table of answers without columns of lists, such as posteriors. Needs pandas."""
         return _frame(self._answer_columns())
 
     def to_polars(self) -> Any:
-        """`to_frame` as a polars frame. Needs polars."""
+        """Returns `to_frame` as a polars frame. Needs polars."""
         import polars
 
         return polars.from_arrow(_flat(self._answer_columns()))
 
     def annotator_frame(self) -> pd.DataFrame:
-        """One row an annotator, with what the method knows but for its lists. Needs pandas."""
+        """Returns one row per annotator with what the method learned, without columns of lists. Needs pandas."""
         return _frame(self._annotator_columns())
 
     def to_parquet(self, folder: str | os.PathLike[str]) -> Path:
-        """Writes a folder in one step: two tables, and `summary.json` with everything else.
+        """Writes a folder in a single step: two tables, and `summary.json` with everything else.
 
         Args:
-            folder: is made, with its parents. An earlier result there is replaced.
+            folder: folder to create, with its parents. An earlier result there is replaced.
 
         Returns:
             The folder.
 
         Raises:
-            DataError: the folder holds other files; they are left alone.
+            DataError: the folder contains other files; they are left unchanged.
         """
         return self._write(folder)
 
     @checked(file_format=Choice(TABLE_FORMATS))
     def write(self, path: str | os.PathLike[str], file_format: str = "parquet") -> Path:
-        """Writes the folder of `to_parquet` with tables in another format, or the table of answers alone.
+        """Writes the folder of `to_parquet` with tables in another format, or only the table of answers.
 
-        Only a folder of Parquet files is read again by `from_parquet`.
+        `from_parquet` reads only folders of Parquet files.
 
         Args:
-            path: the folder; or a file ending in .csv, .parquet, .jsonl or .xlsx, for the table of answers (of
-                tasks, of sentences the tokens) alone.
-            file_format: "parquet", "csv", "jsonl" or "xlsx", of the tables in a folder. CSV and .xlsx have no
+            path: a folder; or a file ending in .csv, .parquet, .jsonl or .xlsx, for only the table of answers (one row
+                per task, for sentences per token).
+            file_format: format of the tables in a folder: "parquet", "csv", "jsonl" or "xlsx". CSV and .xlsx leave out
                 columns of lists.
 
         Returns:
             The path.
 
         Raises:
-            DataError: the folder holds other files; they are left alone.
-            ConfigError: another format.
+            DataError: the folder contains other files; they are left unchanged.
+            ConfigError: any other format.
         """
         if (ending := Path(path).suffix[1:]) in TABLE_FORMATS:
             from crowdzoo.files.writing import atomic_file, write_table
@@ -318,10 +318,10 @@ class Result(ABC):
 
     @classmethod
     def from_parquet(cls: type[R], folder: str | os.PathLike[str]) -> R:
-        """Reads what `to_parquet` wrote; every array comes back as it was.
+        """Reads a result of `to_parquet`; every array is restored exactly.
 
         Raises:
-            DataError: a file is missing or damaged, or the result is one of another kind of labels.
+            DataError: a file is missing or damaged, or the result is for another kind of labels.
         """
         from crowdzoo.aggregation.result_files import ReadResult
 
@@ -340,33 +340,33 @@ class Result(ABC):
     @classmethod
     @abstractmethod
     def _read(cls, stored: ReadResult) -> dict[str, Any]:
-        """The attributes that the class adds, and `tasks`."""
+        """Reads the attributes that the class adds, and `tasks`."""
 
     @abstractmethod
     def _answer_columns(self) -> Columns:
-        """The first table's columns by name, [n, ...]; None where there is nothing to write."""
+        """Columns of the first table by name, [n, ...]; None for columns to leave out."""
 
     def _alone(self) -> pa.Table:
-        """The table of a file that is written alone."""
+        """The table of answers as a file of its own."""
         from crowdzoo.files.writing import table_of
 
         return table_of(self._answer_columns())
 
     def _annotator_columns(self: Any) -> Columns:
-        """The annotators' columns by name, [R, ...]."""
+        """Columns of the annotators' table by name, [R, ...]."""
         return {"annotator": self.annotators, "annotations": self.annotations_per_annotator, **self._of_annotators()}
 
     def _of_annotators(self) -> Columns:
-        """Those of them that the class adds."""
+        """Columns that the class adds to the annotators' table."""
         return {}
 
     def _tables(self) -> tuple[Columns, ...]:
-        """The tables in the order of `files`; that of the annotators is the last."""
+        """The tables in the order of `files`; the annotators' table is the last."""
         return self._answer_columns(), self._annotator_columns()
 
     @abstractmethod
     def _more(self) -> dict[str, Any]:
-        """What the class adds to the summary."""
+        """Entries that the class adds to the summary."""
 
     def _summary(self) -> dict[str, Any]:
         counts = getattr(self, "annotations_per_task", None)  # sentences are counted otherwise
@@ -386,14 +386,14 @@ def _frame(columns: Columns) -> pd.DataFrame:
 
 
 def _flat(columns: Columns) -> pa.Table:
-    """The columns that hold no lists."""
+    """The table without columns of lists."""
     from crowdzoo.files.writing import table_of
 
     return table_of({name: values for name, values in columns.items() if values is None or values.ndim == 1})
 
 
 def names_and_counts(annotations: Annotations) -> dict[str, Any]:
-    """Names of tasks and annotators, and their numbers of annotations, as the attributes of a result."""
+    """Names of tasks and annotators, and their numbers of annotations, as attributes of a result."""
     return {
         "tasks": annotations.tasks,
         "annotators": annotations.annotators,
@@ -416,13 +416,13 @@ def sizes(annotations_per_task: NDArray[np.int64], annotators: NDArray[Any]) -> 
 
 
 def check_annotations(annotations: Annotations, method: str, kind: LabelKind, what: str) -> None:
-    """Refuses what is not a table of annotations, annotations of another kind, and none at all.
+    """Raises an error for other types, for annotations of another kind, and for empty ones.
 
     Args:
-        annotations: to look at.
-        method: the aggregator's title, for the message.
-        kind: what the method takes.
-        what: one annotation, in words.
+        annotations: the argument to check.
+        method: title of the aggregator, for the message.
+        kind: kind that the method accepts.
+        what: noun for one annotation, for the message.
 
     Raises:
         DataError: one of these.
@@ -434,64 +434,64 @@ def check_annotations(annotations: Annotations, method: str, kind: LabelKind, wh
 
 
 def check_classification(annotations: Annotations, method: str, *, matrices: bool = True) -> None:
-    """Refuses annotations of another kind, without any class, or with several of one annotator for a task.
+    """Raises an error for another kind, no classes, or several annotations by one annotator for a task.
 
     Args:
-        annotations: to look at.
-        method: the aggregator's title, for the message.
-        matrices: whether the method needs a confusion matrix for each annotator.
+        annotations: the argument to check.
+        method: title of the aggregator, for the message.
+        matrices: whether the method needs a confusion matrix per annotator.
 
     Raises:
-        DataError: another kind, no class, more classes than fit into memory; repeated annotations, unless the method
-            only counts labels.
+        DataError: wrong kind; no class, or more than fit into memory; repeated annotations, unless the method only
+            counts labels.
     """
     require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
     require_kind(annotations.label_kind, method, CLASSIFICATION)
     if method not in COUNTING:
-        annotations.check_no_repeats(method, unless="take method majority-vote or dawid-skene, which count them all")
+        annotations.check_no_repeats(method, unless="use method majority-vote or dawid-skene, which count them all")
     if annotations.num_classes == 0:
         raise DataError(f"{method} needs at least one class: there are no annotations and no `classes` were given.")
     num_tasks, num_annotators = annotations.num_tasks, annotations.num_annotators
     short = short_of_memory(annotations.num_classes, num_tasks, num_annotators if matrices else 0)
     if short:
         raise DataError(
-            f"{method}: {annotations.num_classes:,} classes, of {num_tasks:,} tasks and {num_annotators:,} annotators, "
-            f"take {short}. Is the label a free text? Name the column of classes, or merge rare classes."
+            f"{method}: {annotations.num_classes:,} classes of {num_tasks:,} tasks and {num_annotators:,} annotators "
+            f"need {short}. Is the label a free text? Name the column of classes, or merge rare classes."
         )
 
 
 def short_of_memory(num_classes: int, num_tasks: int, num_annotators: int) -> str:
-    """What probabilities of the tasks and confusion matrices of the annotators need; empty where there is as much."""
+    """How much memory posteriors and confusion matrices need; empty if enough is free."""
     from crowdzoo.process import available_memory
 
     needed, memory = 8 * num_classes * (num_tasks + num_annotators * num_classes), available_memory()
     if memory is None or needed <= memory:
         return ""
-    return f"about {needed / 1e9:.3g} GB of memory, and {memory / 1e9:.3g} GB are free"
+    return f"about {needed / 1e9:.3g} GB of memory, but {memory / 1e9:.3g} GB are free"
 
 
 def check_ratings(annotations: Annotations, method: str, low: float | None, high: float | None) -> None:
-    """Refuses annotations of another kind, without any rating, or with ratings outside of a scale.
+    """Raises an error for another kind, no ratings, or ratings outside a scale.
 
     Args:
-        annotations: to look at.
-        method: the aggregator's title, for the message.
-        low: lowest rating, or None.
-        high: highest rating, or None.
+        annotations: the argument to check.
+        method: title of the aggregator, for the message.
+        low: lowest rating of the scale, or None.
+        high: highest rating of the scale, or None.
 
     Raises:
-        ConfigError: an impossible scale.
-        DataError: another kind, no annotation, a rating outside, or one so large that the others are lost next to it.
+        ConfigError: an invalid scale.
+        DataError: wrong kind, no annotations, a rating outside, or one so large that sums lose the others.
     """
     check_annotations(annotations, method, REGRESSION, "rating")
     annotations.check_scale(low, high)
     sizes = np.abs(annotations.labels)
     if 0 < (most := sizes.max()) < 1e-100:
-        raise DataError(f"{method}: no rating is larger than {most:g}, and squares of them are 0. Use another unit.")
+        raise DataError(f"{method}: no rating is larger than {most:g}, and their squares are 0. Use another unit.")
     if most > LARGEST * (usual := np.quantile(sizes[sizes > 0], 0.5, method="lower") if most else 0.0):
         row = annotations.select_rows(np.flatnonzero(sizes == most)[:1])
         annotator, task = row.annotators[row.annotator_ids[0]], row.tasks[row.task_ids[0]]
         raise DataError(
             f"{method}: annotator {short_repr(annotator)} gave task {short_repr(task)} "
-            f"{row.labels[0]:g}, next to which the usual {usual:g} is lost. Correct or remove that rating."
+            f"{row.labels[0]:g}, next to which the usual {usual:g} loses all precision. Correct or remove that rating."
         )

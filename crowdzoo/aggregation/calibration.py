@@ -1,4 +1,4 @@
-"""calibrate: posteriors and labels of any method, corrected by tasks of known class."""
+"""calibrate: corrects posteriors and labels of any method using tasks of known class."""
 
 from __future__ import annotations
 
@@ -30,31 +30,32 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
 LEAST_GOLD = 20
-MOST_GOLD = 1000  # that the models are fitted on: matrices have a row and a column for each
+MOST_GOLD = 1000  # to fit the models on: matrices have a row and a column per gold task
 FOLDS = 5
-ENOUGH_GOLD = 200  # with fewer, the folds are drawn several times
-LEAST_WEIGHT = 1e-3  # of a model that is averaged
-LEAST_PROBABILITY = 1e-4  # of a class: methods that assume independence give 1e-300
-PSEUDO_VOTES = 0.5  # for each class, in the shares whose logarithms are taken
-# Slopes of robust, hierarchical-dawid-skene and votes on real crowds: `benchmarks/gold.py --fit`
+ENOUGH_GOLD = 200  # with fewer, folds are drawn several times
+LEAST_WEIGHT = 1e-3  # of a model in the average
+LEAST_PROBABILITY = 1e-4  # of a class; methods that assume independence give 1e-300
+PSEUDO_VOTES = 0.5  # per class, added before taking logarithms of vote shares
+# Slopes of robust, hierarchical-dawid-skene and votes on real crowds, from `benchmarks/gold.py --fit`
 PRIOR = ((0.6685, 0.0967, 0.2244), ((0.7413, -0.0771, -0.8025), (-0.0771, 0.0257, 0.0405), (-0.8025, 0.0405, 1.848)))
 STRICT, NEAR = 0.05, 0.1  # standard deviations of slopes that should be 0, and of one that should be 1
-OWN = (0.75, 0.5)  # mean and standard deviation of the slope of the method at hand where it alone counts
+OWN = (0.75, 0.5)  # mean and standard deviation of the slope of the given method if it is the only one
 INTERCEPTS = (0.2, 0.8)  # standard deviations of the classes' intercepts
 SHARES = (1.0, 3.0)  # standard deviations of the weights of vote shares, and of single annotators' labels
 SINGLE = (0.0, 0.5, 1.0)
-USUAL, INDEPENDENT, AT_HAND, RICH = 0.45, 0.15, 0.3, 0.3  # what sorts of models weigh before there is gold
-DRAWS = 50  # of weights of the gold tasks
+USUAL, INDEPENDENT, AT_HAND, RICH = 0.45, 0.15, 0.3, 0.3  # prior weights of the sorts of models
+DRAWS = 50  # draws of the weights of the gold tasks
 LEVEL = 0.95
 
 
 class _Features(NamedTuple):
-    """What the models see of each task.
+    """Features of each task.
 
     Attributes:
-        offsets: centred logarithms of the probabilities by M methods, [N, K, M].
-        shares: vote shares less equal ones, [N, K].
-        single: who said what: 1 / sqrt(number of annotations) at `annotator * K + label`, a sparse array [N, R K].
+        offsets: centred log-probabilities by M methods, [N, K, M].
+        shares: vote shares minus equal shares, [N, K].
+        single: labels of annotators: 1 / sqrt(number of annotations) at `annotator * K + label`, a sparse array [N, R
+            K].
     """
 
     offsets: NDArray[np.float64]
@@ -63,15 +64,15 @@ class _Features(NamedTuple):
 
 
 class _Prior(NamedTuple):
-    """What a model takes for probable before it sees gold.
+    """Prior of a model, before it sees gold.
 
     Attributes:
-        weight: of the model.
-        mean: of the slopes of the offsets, [M].
-        covariance: of these, [M, M].
+        weight: prior weight of the model.
+        mean: mean of the slopes of the offsets, [M].
+        covariance: covariance of the slopes, [M, M].
         intercept: standard deviation of the classes' intercepts.
-        share: of the weights of vote shares.
-        single: of the weights of single annotators' labels.
+        share: standard deviation of the weights of vote shares.
+        single: standard deviation of the weights of single annotators' labels.
     """
 
     weight: float
@@ -86,42 +87,41 @@ class _Prior(NamedTuple):
 def calibrate(
     aggregation: Aggregation, annotations: Annotations, gold: ArrayLike, *, level: float = LEVEL, seed: int = 0
 ) -> Aggregation:
-    """Corrects the posteriors and labels of any method by some tasks of known class; 50 are enough.
+    """Corrects the posteriors and labels of any method using tasks of known class; 50 are enough.
 
     Multinomial logistic regressions predict the class of a task from
 
-    - the logarithms of the posteriors of `robust`, `hierarchical-dawid-skene` and votes, and of the method at hand;
-    - the vote shares, with a weight for each pair of classes, so that classes that annotators confuse are corrected;
-    - who said what, with a weight for each annotator, label and class.
+    - the log-posteriors of `robust`, `hierarchical-dawid-skene`, the votes, and the given method;
+    - the vote shares, with a weight for each pair of classes, which corrects for classes that annotators confuse;
+    - the annotators' labels, with a weight for each annotator, label and class.
 
-    The coefficients of the first have a normal prior that was fitted to real crowds (`benchmarks/gold.py`), one by
-    which annotators err independently, or one by which the method at hand is only scaled (as by the temperature of Guo
-    et al., ICML 2017). The weights are left out, or have normal priors with mean zero, of six combinations of standard
-    deviations. The logarithms of the models' probabilities are averaged, with weights by the cross-validated likelihood
-    of five folds (pseudo-BMA+: Yao et al., Bayesian Analysis 2018); where fewer than 200 tasks are known, the folds are
-    drawn several times. Few gold tasks thus choose among models with few numbers, and many learn more.
+    The coefficients of the log-posteriors have one of three normal priors: one fitted to real crowds
+    (`benchmarks/gold.py`), one in which annotators err independently, or one that only scales the given method (as the
+    temperature of Guo et al., ICML 2017). The other weights are left out, or have normal priors with mean zero, in six
+    combinations of standard deviations. The log-probabilities of the models are averaged, with weights from the
+    likelihood in five-fold cross-validation (pseudo-BMA+: Yao et al., Bayesian Analysis 2018), which is repeated if
+    fewer than 200 tasks are known. So a few gold tasks choose among models with few parameters, and many fit more.
 
     `accuracy_interval` estimates the accuracy of the new labels on the annotated tasks without gold: the mean
-    probability of their labels, plus the mean difference between right answers and probabilities on the gold tasks,
-    where each gold task is predicted by models that did not see it (after cross-prediction-powered inference, Zrnic and
-    Candès, PNAS 2024).
+    probability of their labels, plus the mean difference between correctness and probability on the gold tasks, each
+    predicted by models that did not see it (after cross-prediction-powered inference, Zrnic and Candès, PNAS 2024).
 
     Args:
         aggregation: result of any method for these annotations. Fit it without the gold: posteriors that know the gold
             say nothing about errors elsewhere.
         annotations: N tasks, R annotators, K classes; not changed.
-        gold: known class codes, int [N], -1 where unknown. They should be a random sample of the tasks.
+        gold: known class codes, int [N], -1 where unknown. They should be of a random sample of the tasks.
         level: probability that the interval covers the accuracy.
-        seed: seed of the folds, of the draw of 1,000 tasks where more are known, and of random ties.
+        seed: seed of the folds, of the choice of 1,000 tasks if more are known, and of random ties.
 
     Returns:
-        The aggregation with new `posteriors`, `labels` and `accuracy_interval`; tasks with gold have their class. A
-        task without annotations has the frequencies of the classes among the gold tasks. `notes` is empty: those of
-        the method are about its own labels.
+        The aggregation with new `posteriors`, `labels` and `accuracy_interval`; tasks with gold have their class, and
+        tasks without annotations the class frequencies among the gold tasks. `notes` is empty, as the method's notes
+        are about its own labels.
 
     Raises:
-        DataError: fewer than 20 annotated tasks have gold, the gold tasks were known when the aggregation was fitted,
-            or annotations, aggregation and gold do not fit each other.
+        DataError: fewer than 20 annotated tasks have gold, the aggregation was fitted with the gold, or annotations,
+            aggregation and gold do not match.
 
     Example:
         >>> import numpy as np
@@ -150,7 +150,7 @@ def calibrate(
     features = _features(candidates.values(), annotations)
     posteriors, difference = _averaged(features, priors, annotations, codes, known, rng)
     confidence = posteriors[without_gold].max(axis=1)
-    if not confidence.size:  # all annotated tasks have gold: what is said is of tasks like them
+    if not confidence.size:  # all annotated tasks have gold: the interval is for tasks like them
         confidence = posteriors[known].max(axis=1)
     interval = _interval(difference, confidence, level)
     shares = np.bincount(codes[known], minlength=annotations.num_classes) + 1
@@ -161,7 +161,7 @@ def calibrate(
 
 
 def _candidates(aggregation: Aggregation, annotations: Annotations, seed: int) -> dict[str, NDArray[np.float64]]:
-    """Probabilities by robust, hierarchical-dawid-skene, votes, and the method at hand if it is another one, [N, K]."""
+    """Probabilities by robust, hierarchical-dawid-skene, votes, and the given method if it is another one, [N, K]."""
     posteriors = {"robust": aggregation.posteriors, "hierarchical-dawid-skene": aggregation.posteriors}
     for name, method in (("robust", Robust(seed=seed)), ("hierarchical-dawid-skene", HierarchicalDawidSkene())):
         if aggregation.method != name:
@@ -174,12 +174,12 @@ def _candidates(aggregation: Aggregation, annotations: Annotations, seed: int) -
 
 
 def _priors(number: int, own: int) -> list[_Prior]:
-    """The models of as many methods, of which `own` is the place of the one at hand."""
+    """The models for this number of methods; `own` is the index of the given method."""
     mean, covariance = np.zeros(number), np.eye(number) * STRICT**2
     mean[:3], covariance[:3, :3] = PRIOR
 
     def counts(place: int, slope: float, deviation: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Prior of slopes where one method counts."""
+        """Prior of slopes if only one method has a nonzero mean."""
         is_place = np.arange(number) == place
         return np.where(is_place, slope, 0.0), np.diag(np.where(is_place, deviation, STRICT) ** 2)
 
@@ -200,22 +200,22 @@ def _averaged(
     known: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The weighted mean of the models' logarithms.
+    """Weighted mean of the models' log-probabilities.
 
     Returns:
-        Posteriors of all tasks by models that saw all gold tasks, [N, K]; and, for each gold task, right answer less
-        probability by the models and weights that did not see it, [n].
+        Posteriors of all tasks by models that saw all gold tasks, [N, K]; and, for each gold task, 1 if it is right
+        else 0, minus the probability by models and weights that did not see it, [n].
     """
     truth = np.eye(annotations.num_classes)[codes[known]]
     offsets = features.offsets[known]
-    # for two gold tasks, how many annotators gave both the same label, by the root of their numbers of annotations
+    # for two gold tasks, how many annotators gave both the same label, scaled by the root of their annotations
     single = (features.single[known] @ features.single[known].T).toarray()
     shared = features.shares[known] @ features.shares[known].T
     kernels = [each.intercept**2 + each.share**2 * shared + each.single**2 * single for each in priors]
     repeats = max(ENOUGH_GOLD // known.size, 1)
     scores, difference = np.zeros((len(priors), known.size)), np.zeros(known.size)
     for _ in range(repeats):
-        folds = rng.permutation(known.size) % FOLDS  # not by class: equal shares in all folds would look too good
+        folds = rng.permutation(known.size) % FOLDS  # not stratified by class, which would look too good
         held_out = np.empty((len(priors), *truth.shape))
         for fold in range(FOLDS):
             inside, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
@@ -242,7 +242,7 @@ def _averaged(
 
 
 def _weights(priors: list[_Prior], scores: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Weights of the models, [m], by the log-likelihood of n held-out gold tasks, [m, n] (pseudo-BMA+)."""
+    """Weights of the models, [m], from the log-likelihood of n held-out gold tasks, [m, n] (pseudo-BMA+)."""
     drawn = rng.dirichlet(np.ones(scores.shape[1]), DRAWS) * scores.shape[1]
     return softmax(np.log([prior.weight for prior in priors]) + drawn @ scores.T, axis=-1).mean(axis=0)
 
@@ -250,9 +250,7 @@ def _weights(priors: list[_Prior], scores: NDArray[np.float64], rng: np.random.G
 def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np.int64]) -> None:
     for name in ("tasks", "annotators", "classes"):
         if not np.array_equal(getattr(aggregation, name), np.asarray(getattr(annotations, name))):
-            raise DataError(
-                f"The annotations have other {name} than the aggregation: give those that it was fitted on."
-            )
+            raise DataError(f"The annotations have other {name} than the aggregation: use those that it was fitted to.")
     known = np.flatnonzero((codes >= 0) & (annotations.redundancy > 0))
     if known.size < LEAST_GOLD:
         raise DataError(
@@ -281,7 +279,7 @@ def _features(candidates: Iterable[NDArray[np.float64]], annotations: Annotation
 def _predicted(
     model: KernelLogistic, known: NDArray[np.int64], features: _Features, prior: _Prior
 ) -> NDArray[np.float64]:
-    """Class probabilities of all tasks, [N, K], without the kernel between all tasks and the gold tasks."""
+    """Class probabilities of all tasks, [N, K], without computing the kernel between all tasks and the gold tasks."""
     scores = features.offsets @ model.slopes + prior.intercept**2 * model.dual.sum(axis=0)
     scores += prior.share**2 * features.shares @ (features.shares[known].T @ model.dual)
     if prior.single:
@@ -292,11 +290,11 @@ def _predicted(
 def _interval(
     difference: NDArray[np.float64], confidence: NDArray[np.float64], level: float
 ) -> tuple[float, float, float]:
-    """Estimate of the accuracy of the other tasks, and an interval as Wilson's (JASA 1927), with Student's quantile.
+    """Estimate of the accuracy of the other tasks with Wilson's interval (JASA 1927), using Student's quantile.
 
-    The variance on a gold task is at least that of a right answer, and that which the probabilities themselves imply.
-    (That of the difference alone is smaller, but leaves out how much the accuracy varies with the gold tasks that the
-    models were fitted on.)
+    The variance per gold task is at least that of correctness, and that implied by the probabilities. (That of the
+    difference alone is smaller, but ignores how much the accuracy varies with the gold tasks that the models were
+    fitted on.)
     """
     number = difference.size
     implied = float((confidence * (1 - confidence)).mean())
@@ -306,6 +304,6 @@ def _interval(
     error = max(float(difference.var(ddof=1)), right, implied) / number + implied / confidence.size
     spread = error / right * special.stdtrit(number - 1, (1 + level) / 2) ** 2
     middle, half = value + spread / 2, math.sqrt(spread * (value * (1 - value) + spread / 4))
-    step = 0.5 / confidence.size  # the accuracy of so many tasks is a multiple of 1 / size
+    step = 0.5 / confidence.size  # accuracies of that many tasks are multiples of 1 / size
     ends = np.array([(middle - half) / (1 + spread) - step, (middle + half) / (1 + spread) + step]).clip(0.0, 1.0)
     return value, float(ends[0]), float(ends[1])

@@ -1,4 +1,4 @@
-"""MultiLabel: several labels per task, each by a method for classes as a question of yes or no."""
+"""MultiLabel: several labels per task, each aggregated as a yes-or-no question by a method for classes."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
 MOST_LABELS = 2000
-LEAST = 1e-9  # expected tasks with (without) a label from which on a sensitivity (specificity) is defined
+LEAST = 1e-9  # fewest expected tasks with (without) a label for which sensitivity (specificity) is defined
 
 
 @dataclass(frozen=True)
 class MultiLabel(Checked):
-    """Several labels per task: each label is a question of yes or no, which a method for classes answers.
+    """Several labels per task, each aggregated as a yes-or-no question by a method for classes.
 
-    An annotator's answer to a task is a set of labels. For each label the answers become a table of two classes, "no"
-    and "yes", and the method is fitted to it. Labels are taken as independent (binary relevance): that a cat is also an
-    animal has to be in the answers.
+    An annotator's answer to a task is a set of labels. For each label, the answers become a table of two classes, "no"
+    and "yes", to which the method is fitted. Labels are treated as independent (binary relevance): that a cat is also
+    an animal must be in the answers.
 
     Args:
         method: a key of `METHODS`, such as "dawid-skene".
-        none: the label that represents an empty set: an answer that no label holds. It is not a label of the result.
-        settings: the method's own arguments.
+        none: label that represents an empty set, for answers without labels. It is not a label of the result.
+        settings: arguments of the method.
 
     Raises:
         ConfigError: an unknown method or setting, or a value out of range.
@@ -51,7 +51,7 @@ class MultiLabel(Checked):
 
     Source:
         Binary relevance: M.-L. Zhang and Z.-H. Zhou, A Review on Multi-Label Learning Algorithms, IEEE Transactions on
-        Knowledge and Data Engineering 26 (2014), section 3.1. Several annotators a task: as in cleanlab's issue 930.
+        Knowledge and Data Engineering 26 (2014), section 3.1. Several annotators per task: as in cleanlab's issue 930.
     """
 
     title: ClassVar[str] = "Multi-label"
@@ -69,18 +69,18 @@ class MultiLabel(Checked):
         aggregator_named(FOR_CLASSES, self.method, self.settings)
 
     def tables(self, annotations: Annotations) -> dict[Any, Annotations]:
-        """The question of each label as annotations of two classes, such as other methods and agreement take.
+        """Converts the answers to one table of two classes per label, for other methods and agreement.
 
         Args:
-            annotations: kind classification; the labels that an annotator gave a task are the answer, so they were read
+            annotations: kind classification. All labels that an annotator gave to a task are one answer, so read them
                 with `on_duplicate="all"`.
 
         Returns:
-            label -> annotations with the classes "no" and "yes", of the same tasks and annotators.
+            Label -> annotations with the classes "no" and "yes", of the same tasks and annotators.
 
         Raises:
-            DataError: another kind; no label, or more than 2,000; a label with "|" in its name; or an answer with
-                `none` next to a label.
+            DataError: wrong kind; no label, or more than 2,000; a label with "|" in its name; or an answer with `none`
+                and another label.
         """
         from crowdzoo.data.annotations import Annotations
 
@@ -97,14 +97,14 @@ class MultiLabel(Checked):
         count = int(is_label.sum())
         if count > MOST_LABELS:
             raise DataError(
-                f"MultiLabel: {count:,} labels take {count:,} fits, one a label, and at most {MOST_LABELS:,} are "
-                "made. Is the label a free text, or a list split at the wrong sign? Name the column of labels, or "
+                f"MultiLabel: {count:,} labels need {count:,} fits, and at most {MOST_LABELS:,} are "
+                "allowed. Is the label a free text, or a list with another separator? Name the column of labels, or "
                 "leave out the rare ones."
             )
         if bad := [str(name) for name in named[is_label].tolist() if SEPARATOR in str(name)]:
             raise DataError(
-                f"MultiLabel: the label {bad[0]!r} has a {SEPARATOR} in it, which is between labels in the result. "
-                f"If it is several labels, split them with {Setting('label_separator')}; if it is one, rename it."
+                f"MultiLabel: the label {bad[0]!r} contains {SEPARATOR}, the separator of labels in the result. "
+                f"If it is several labels, split them with {Setting('label_separator')}; otherwise rename it."
             )
         number = max(annotations.num_annotators, 1)
         answers, answer_of = np.unique(annotations.task_ids * number + annotations.annotator_ids, return_inverse=True)
@@ -115,7 +115,7 @@ class MultiLabel(Checked):
             task, who = divmod(int(answers[both[0]]), number)
             raise DataError(
                 f"MultiLabel: annotator {str(annotations.annotators[who])!r} gives task "
-                f"{str(annotations.tasks[task])!r} {self.none!r}, which represents no label, and a label as well. "
+                f"{str(annotations.tasks[task])!r} {self.none!r}, which represents no label, and another label. "
                 "Remove one of them."
             )
         names = annotations.tasks, annotations.annotators, np.array(["no", "yes"], object)
@@ -131,26 +131,26 @@ class MultiLabel(Checked):
 
         Args:
             annotations: as for `tables`; not changed.
-            gold: of each label with known tasks, whether it holds: 1, 0, or -1 where that is unknown, int [N]. These
-                tasks keep what is known of the label.
-            calibrated: fits the labels without gold, and corrects each label that has gold by `calibrate`, which gives
-                `accuracy_intervals`. At least 20 tasks have to be known of such a label.
+            gold: for each label with known tasks, whether it applies: 1, 0, or -1 where unknown, int [N]. These tasks
+                keep the known value.
+            calibrated: whether to fit the labels without gold, and correct each label that has gold by `calibrate`,
+                which adds `accuracy_intervals`. Such a label needs at least 20 known tasks.
 
         Raises:
-            DataError: as `tables`, or what the method or `calibrate` says; or gold of a label that nobody gave.
+            DataError: as `tables`, the method and `calibrate`; or gold for a label that nobody gave.
             ConfigError: `calibrated` without gold.
 
         Warns:
-            ConvergenceWarning: the method's, once a label.
+            ConvergenceWarning: from the method, once per label.
         """
         tables = self.tables(annotations)
         known = dict(gold or {})
         if calibrated and not known:
             raise ConfigError("MultiLabel: calibrated needs gold.")
         if strange := [label for label in known if label not in tables]:
-            raise DataError(f"MultiLabel: gold has the label {strange[0]!r}, which no annotation names.")
+            raise DataError(f"MultiLabel: gold has the label {strange[0]!r}, which no annotation has.")
         results = []
-        with ignored(VotesWarning):  # `notes` says so, and of which label
+        with ignored(VotesWarning):  # `notes` has them, with the label
             for label, table in tables.items():
                 method = aggregator_named(FOR_CLASSES, self.method, self.settings)
                 try:
@@ -183,7 +183,7 @@ class MultiLabel(Checked):
 
 
 def _of_label(note: str) -> str:
-    """A note on the classes "no" and "yes", in words of the label."""
+    """Rewrites a note on the classes "no" and "yes" as one on the label."""
     for name, holds, says in (("yes", "no", "give"), ("no", "every", "do not give")):
         note = note.replace(f"Class '{name}' is the label of no task", f"The label holds for {holds} task")
         if f"holds for {holds} task" in note:

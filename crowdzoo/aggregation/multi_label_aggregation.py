@@ -1,4 +1,4 @@
-"""MultiLabelAggregation: which labels hold for each task."""
+"""MultiLabelAggregation: the labels that apply to each task."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SEPARATOR = "|"
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MultiLabelAggregation(Result):
-    """The probability of each label for each task, and what was learnt about the annotators.
+    """Result for several labels per task: label probabilities, and what was learned about the annotators.
 
-    `to_parquet` writes `tasks.parquet` (task, labels with "|" between, annotations, and `probability_<label>` of each
+    `to_parquet` writes `tasks.parquet` (task, labels separated by "|", annotations, and one `probability_<label>` per
     label), `annotators.parquet` (annotator, annotations, `sensitivity_<label>` and `specificity_<label>`) and
     `summary.json`.
 
@@ -30,14 +30,16 @@ class MultiLabelAggregation(Result):
 
     Attributes:
         label_names: names of the labels, [J].
-        probabilities: that a label holds for a task, [N, J]; each from 0 to 1. Rows do not sum to one.
-        chosen: whether its probability is above one half, bool [N, J].
-        sensitivity: share of an annotator's tasks with the label that they gave it to, [R, J]: each task counts by its
-            probability, into which the annotator's own answers went. NaN where they answered no such task.
-        specificity: share of an annotator's tasks without the label that they did not give it to, [R, J]; likewise.
-        accuracy_intervals: estimate, low and high end of the accuracy of each label on tasks without gold, [J, 3]; NaN
-            where a label has no gold. None unless the result was calibrated.
-        annotations_per_task: answers (sets of labels), int64 [N].
+        probabilities: probability that a label applies to a task, [N, J]; each from 0 to 1. Rows do not sum to one.
+        chosen: whether the probability is above one half, bool [N, J].
+        sensitivity: share of an annotator's tasks with the label to which the annotator gave it, [R, J]. Tasks are
+            weighted by the label's probability, which the annotator's own answers influenced. NaN if there are no such
+            tasks.
+        specificity: share of an annotator's tasks without the label to which the annotator did not give it, [R, J];
+            likewise.
+        accuracy_intervals: estimate and both ends of the interval of each label's accuracy on tasks without gold, [J,
+            3]; NaN for labels without gold. None unless the result was calibrated.
+        annotations_per_task: number of answers (sets of labels), int64 [N].
         annotations_per_annotator: int64 [R].
 
     Example:
@@ -66,18 +68,18 @@ class MultiLabelAggregation(Result):
 
     @property
     def label_sets(self) -> list[list[Any]]:
-        """Names of the labels that hold for each task, N lists."""
+        """Names of the labels that apply to each task, N lists."""
         names = self.label_names.tolist()
         return [[name for name, holds in zip(names, row, strict=True) if holds] for row in self.chosen.tolist()]
 
     def accuracy(self, gold: Mapping[Any, ArrayLike]) -> dict[Any, float]:
-        """Share of the known tasks of each label on which `chosen` is right.
+        """Returns the share of known tasks of each label on which `chosen` is right.
 
         Args:
-            gold: of each label 1, 0, or -1 where it is unknown, int [N].
+            gold: for each label 1, 0, or -1 where unknown, int [N].
 
         Raises:
-            DataError: a label that is not among `label_names`, not one code a task, or no known task.
+            DataError: a label that is not in `label_names`, not one code per task, or no known task.
         """
         accuracies = {}
         names = self.label_names.tolist()
@@ -138,10 +140,12 @@ class MultiLabelAggregation(Result):
 
 
 def _intervals(stored: ReadResult) -> NDArray[np.float64] | None:
-    """What the summary says of the accuracies of calibrated labels."""
+    """Reads the accuracy intervals of calibrated labels from the summary."""
     if "accuracy_intervals" not in stored.summary:
         return None
     rows = stored.value("accuracy_intervals", list)
     if not all(row is None or (isinstance(row, list) and len(row) == 3) for row in rows):
-        raise DataError(f"{stored.folder}: accuracy_intervals of summary.json should be null or three numbers a label.")
+        raise DataError(
+            f"{stored.folder}: accuracy_intervals of summary.json should be null or three numbers per label."
+        )
     return np.array([[np.nan] * 3 if row is None else row for row in rows], np.float64)

@@ -1,4 +1,4 @@
-"""METHODS: the algorithms for classes by name; an aggregator out of a table with those of packages and scripts, too."""
+"""METHODS: the algorithms for classes by name; aggregators by name, those of packages and scripts included."""
 
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -35,11 +35,11 @@ METHODS: dict[str, type] = {
 
 
 def of_kind(kind: str, other_kinds: Mapping[str, type] | None = None) -> Callable[[Any], type | None]:
-    """What a `Table` of the methods for a kind of label makes of a class.
+    """Returns the function with which a `Table` of methods for a kind of label accepts a class.
 
     Args:
-        kind: of label.
-        other_kinds: another kind -> the class that is in this table for methods of that kind.
+        kind: kind of label.
+        other_kinds: another kind -> the class that adapts methods of that kind.
     """
 
     def made(thing: Any) -> type | None:
@@ -57,12 +57,12 @@ FOR_CLASSES = Table("aggregator", METHODS, of_kind("classification"))
 
 
 def aggregator_named(methods: Mapping[str, type], method: str, settings: Mapping[str, Any]) -> Any:
-    """An aggregator by the name of its method.
+    """Creates an aggregator from the name of its method.
 
     Args:
         methods: classes by name.
-        method: the name.
-        settings: arguments of that class.
+        method: name of the method.
+        settings: arguments of the class.
 
     Raises:
         ConfigError: an unknown method or setting (with the nearest known one), or a value out of range.
@@ -75,10 +75,10 @@ def aggregator_named(methods: Mapping[str, type], method: str, settings: Mapping
 
 
 def result_of(aggregator: Any, *data: Any, **known: Any) -> Any:
-    """What the `fit` of an aggregator gives, which may be somebody's own.
+    """Calls the `fit` of an aggregator, which may be a user's own, and checks its result.
 
     Raises:
-        ConfigError: that is not a result; or a `prior`, which the aggregator cannot use.
+        ConfigError: the result is not a `Result`; or a `prior` was passed, which the aggregator cannot use.
     """
     if known.get("prior") is not None and "prior" not in signature(aggregator.fit).parameters:
         able = ", ".join(name for name, method in FOR_CLASSES.items() if "prior" in signature(method.fit).parameters)

@@ -1,4 +1,4 @@
-"""The methods of all kinds by name; create: an aggregator by its name, as configurations and commands spell it."""
+"""The methods of all kinds by name, and create, which makes an aggregator from the name of its method."""
 
 from collections.abc import Iterable, Mapping
 from inspect import signature
@@ -34,7 +34,7 @@ def _by_name(*methods: Any) -> dict[str, type]:
 
 RATING_METHODS: dict[str, type] = {"mean": RatingMean, "median": RatingMedian, "rating-em": RatingEM}
 SEQUENCE_METHODS: dict[str, type] = {
-    **dict.fromkeys(METHODS, TokenAggregation),  # every token is a task
+    **dict.fromkeys(METHODS, TokenAggregation),  # each token is a task
     "span-majority-vote": SpanMajorityVote,
     "span-votes": SpanVotes,
     "hmm-crowd": HMMCrowd,
@@ -43,11 +43,11 @@ SEQUENCE_METHODS: dict[str, type] = {
 PREFERENCE_METHODS = _by_name(BradleyTerry, NoisyBradleyTerry, CrowdBT, AnnotatorBradleyTerry)
 TEXT_METHODS = _by_name(MostFrequentText, TextMedoid, ROVER, TextRASA, TextHRRASA)
 REGION_METHODS = _by_name(MatchedObjects, PixelVote, STAPLE)
-# By kind of label, as the classes say it
+# By kind of label, as in the attribute `kind` of the classes
 _ALL: tuple[dict[str, Any], ...] = (
     METHODS, RATING_METHODS, SEQUENCE_METHODS, PREFERENCE_METHODS, TEXT_METHODS, REGION_METHODS,
 )  # fmt: skip
-_OTHERS: dict[str, dict[str, type]] = {"sequence": {"classification": TokenAggregation}}  # every token is a task
+_OTHERS: dict[str, dict[str, type]] = {"sequence": {"classification": TokenAggregation}}  # each token is a task
 METHODS_OF = {
     kind: Table("aggregator", methods, of_kind(kind, _OTHERS.get(kind)))
     for kind, methods in ((next(iter(methods.values())).kind, methods) for methods in _ALL)
@@ -56,13 +56,13 @@ OF_TOKENS = ("decoding", "scheme")
 
 
 def create(method: str, *, kind: str = "classification", **settings: Any) -> Any:
-    """An aggregator by its name, as configurations and the command line spell it.
+    """Creates an aggregator from the name of its method, as in configurations and on the command line.
 
     Args:
         method: a key of `METHODS`, or of the table that `kind` selects.
-        kind: of the annotations, a key of `METHODS_OF`.
-        **settings: arguments of that class. For sequences, a method for classes takes its own settings and those of
-            `TokenAggregation` (decoding, scheme).
+        kind: kind of the annotations, a key of `METHODS_OF`.
+        **settings: arguments of the method's class. For sequences, a method for classes accepts its own settings and
+            those of `TokenAggregation` (decoding, scheme).
 
     Raises:
         ConfigError: an unknown method, kind or setting (with the nearest known one), or a value out of range.
@@ -87,7 +87,7 @@ def create(method: str, *, kind: str = "classification", **settings: Any) -> Any
 
 
 def check_settings_of_default(methods: Mapping[str, type], default: str, names: Iterable[str]) -> None:
-    """Refuses settings of another method than a kind's default one, and names a method that has them.
+    """Raises an error for settings that a kind's default method does not have, naming a method that has them.
 
     Raises:
         ConfigError: such a setting.

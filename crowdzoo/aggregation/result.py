@@ -1,4 +1,4 @@
-"""Aggregation: what every algorithm for classes gives back, and how far that is from the votes."""
+"""Aggregation: the result of every algorithm for classes, and how far it is from the votes."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.data.annotations import Annotations
 
-CELLS = 2**24  # of the table of votes, which is made for so many tasks at a time
-FEW_CELLS = 2**16  # of that table where annotations are in the order of their tasks
-MOST_DIFFERENT = 0.2  # of the tasks, where a result needs no note
-LEAST_NAMED = 0.01  # of the annotations, for a class that the result has nowhere
+CELLS = 2**24  # of the table of votes, which is computed for a batch of tasks at a time
+FEW_CELLS = 2**16  # of that table if annotations are sorted by task
+MOST_DIFFERENT = 0.2  # share of tasks that may differ from the votes without a note
+LEAST_NAMED = 0.01  # share of annotations from which on a class that the result never assigns gets a note
 ROUNDING = 1e-9  # of sums of probabilities
-FAR, NEGATIVE = 1e-5, 1e-8  # how far a sum of probabilities may be from 1, and one of them below 0
+FAR, NEGATIVE = 1e-5, 1e-8  # tolerances for a sum of probabilities, and for one below 0
 
 
 @compiled()
 def _are_probabilities(rows):  # type: ignore[no-untyped-def]  # for Numba
-    """Whether rows of numbers are probabilities that sum to 1; without arrays of their own, as there may be many."""
+    """Whether rows are probabilities that sum to 1; allocates no arrays, as there may be many rows."""
     for i in range(np.uint64(rows.shape[0])):
         total, least = 0.0, 0.0
         for k in range(np.uint64(rows.shape[1])):
@@ -45,49 +45,49 @@ def _are_probabilities(rows):  # type: ignore[no-untyped-def]  # for Numba
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Aggregation(Result):
-    """One answer per task out of many annotators' answers, and what was learnt about the annotators.
+    """Result of an aggregation: one label per task, and what was learned about the annotators.
 
     `to_parquet` writes `tasks.parquet` (task, label, probability, annotations, posteriors as a list in the order of the
     classes), `annotators.parquet` (annotator, annotations, accuracy, confusion and counts as lists of rows
-    `[true][said]`) and `summary.json`. `annotator_frame` has `accuracy` where there are confusions and a class prior.
+    `[true][said]`) and `summary.json`. `annotator_frame` has `accuracy` if there are confusions and a class prior.
 
     With N tasks, R annotators, K classes:
 
     Attributes:
         posteriors: class probabilities, [N, K], rows sum to one. A task without annotations has the class prior.
         labels: class codes, int64 [N].
-        confusions: P(annotator says l | truth k), `[annotator, true, said]`, [R, K, K], rows sum to one; None where
-            the algorithm has no such model.
+        confusions: P(annotator says l | truth k), `[annotator, true, said]`, [R, K, K], rows sum to one; None if the
+            algorithm has no such model.
         class_prior: probability of each class, [K], or None.
-        log_likelihood: log probability (nats) of the annotations, without priors; None where there is no model.
-        history: the objective (nats, prior included) before the first iteration and after each; never falls.
-        converged: whether the objective stood still within the tolerance.
-        num_iterations: number of iterations of the start that is kept.
+        log_likelihood: log-probability (nats) of the annotations, without priors; None if there is no model.
+        history: objective (nats, prior included) before the first iteration and after each; never falls.
+        converged: whether the objective converged within the tolerance.
+        num_iterations: number of iterations of the best start.
         tasks: names of the tasks, [N].
         annotators: names of the annotators, [R].
         classes: names of the classes, [K].
         annotations_per_task: int64 [N]; 0 marks the tasks whose answer is only the prior.
         annotations_per_annotator: int64 [R]; 0 marks the annotators whose matrix is only the prior.
-        method: the algorithm's name, as in `crowdzoo.aggregation.METHODS`.
-        skills: one number an annotator, higher is better, [R]; what it measures is the method's (see its class).
-            None where the method has no such number.
-        difficulty: one number a task, higher is harder, [N]; None where the method has no such number.
-        effective_votes: how many independent votes the annotations of each task are worth, [N]; None where the method
-            takes annotators as independent.
+        method: name of the method, as in `crowdzoo.aggregation.METHODS`.
+        skills: one number per annotator, higher is better, [R]; its meaning depends on the method (see its class). None
+            if the method has none.
+        difficulty: one number per task, higher is harder, [N]; None if the method has none.
+        effective_votes: number of independent votes that the annotations of each task are worth, [N]; None if the
+            method treats annotators as independent.
         settled: probability that each label stays the same with many more answers of this crowd, [N]; None until
-            `crowdzoo.quality.with_settled` (or a command or a page) has added it.
-        answers_to_settle: about how many answers more settle each label, int64 [N], also where that is not worth its
-            price (see `crowdzoo.quality.worth_asking`); -1 where answers tell nothing; None likewise.
-        counts: expected number of times that annotator r said l where the truth is k, `[annotator, true, said]`,
-            [R, K, K], with those of a prior; what a later fit takes from this result as its prior. None where the
-            method does not keep them.
-        class_counts: expected number of tasks of each class, [K], likewise.
-        confidence: whether annotations counted by their confidence; those of other tasks then do, too.
-        accuracy_interval: estimate of the accuracy of the labels of tasks without gold, and ends of its interval; None
+            `crowdzoo.quality.with_settled`, a command or a page adds it.
+        answers_to_settle: about how many more answers settle each label, int64 [N], even if that is not worth the cost
+            (see `crowdzoo.quality.worth_asking`); -1 if answers carry no information. None as for `settled`.
+        counts: expected number of times that annotator r said l when the truth is k, `[annotator, true, said]`,
+            [R, K, K], those of a prior included; a later fit uses them if this result is its prior. None if the method
+            does not store them.
+        class_counts: expected number of tasks of each class, [K], or None; as `counts`.
+        confidence: whether annotations were weighted by their confidence; then those of new tasks are, too.
+        accuracy_interval: estimated accuracy of the labels of tasks without gold, and the ends of its interval; None
             unless the result comes from `calibrate`.
-        accepted: bool [N], labels that `crowdzoo.aggregation.accept` found sure enough; None until it was asked.
-        error_bound: largest share of wrong labels among the accepted ones, and the confidence; None likewise.
-        notes: sentences on what to check before using the result; see `notes_against_votes`. Empty as a rule.
+        accepted: bool [N], labels that `crowdzoo.aggregation.accept` accepted; None before.
+        error_bound: maximum share of wrong labels among the accepted ones, and the confidence; None before.
+        notes: sentences on what to check before using the result; see `notes_against_votes`. Usually empty.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -133,22 +133,22 @@ class Aggregation(Result):
         seed: int = 0,
         **fields: Any,
     ) -> Aggregation:
-        """The result for a table of annotations: adds its names and counts to what was found.
+        """Creates the result for a table of annotations, adding its names and counts.
 
         Args:
-            method: see the attribute of that name, as for the arguments that follow.
+            method: name of the method.
             annotations: N tasks, R annotators, K classes.
             posteriors: [N, K], rows sum to one.
-            labels: int64 [N]. Default: those of the highest posteriors.
-            params: confusions and class prior; None if missing, or where `fields` has them.
-            seed: where no labels are given, of random ties.
-            **fields: further attributes by name, such as `history` and `skills`.
+            labels: int64 [N]. Default: the classes with the highest posteriors.
+            params: confusions and class prior; None if there are none, or if they are in `fields`.
+            seed: seed of random ties if no labels are passed.
+            **fields: other attributes by name, such as `history` and `skills`.
 
         Raises:
-            DataError: posteriors of another shape, or that are not probabilities.
+            DataError: posteriors have the wrong shape, or are not probabilities.
 
         Warns:
-            VotesWarning: the labels are far from the votes; `notes` says how far.
+            VotesWarning: the labels are far from the votes, as explained in `notes`.
         """
         posteriors, shape = np.asarray(posteriors), (annotations.num_tasks, annotations.num_classes)
         if posteriors.shape != shape:
@@ -180,23 +180,23 @@ class Aggregation(Result):
 
     @property
     def settled_share(self) -> float | None:
-        """Mean of `settled` over the tasks with annotations; None where it is not known."""
+        """Mean of `settled` over the annotated tasks; None if unknown."""
         some = self.annotations_per_task > 0
         return None if self.settled is None or not some.any() else float(self.settled[some].mean())
 
     def accuracy(self, gold: ArrayLike) -> float:
-        """Share of tasks answered right, as expected if ties were broken at random.
+        """Returns the share of tasks with the right label, in expectation over random ties.
 
         Args:
-            gold: class codes, int [N], -1 where unknown (those are left out).
+            gold: class codes, int [N], -1 where unknown (these tasks are left out).
 
         Raises:
-            DataError: `gold` does not have one code per task, or knows none.
+            DataError: `gold` does not have one code per task, or all are unknown.
         """
         codes = np.asarray(gold)
         if codes.dtype.kind not in "iu":
             raise DataError(
-                f"gold is one class code per task, got values of type {codes.dtype}. For names make codes: "
+                f"gold is one class code per task, got values of type {codes.dtype}. Convert names to codes: "
                 "[result.classes.tolist().index(name) for name in names], in the order of result.tasks; -1 is unknown."
             )
         if codes.shape != self.labels.shape:
@@ -207,26 +207,26 @@ class Aggregation(Result):
         return float(chance_correct(self.posteriors[known], codes[known]).mean())
 
     def annotator_accuracy(self) -> NDArray[np.float64] | None:
-        """How often each annotator is expected to be right, sum over k of prior[k] * confusion[r, k, k], [R]."""
+        """Expected accuracy of each annotator, sum over k of prior[k] * confusion[r, k, k], [R]; None if unknown."""
         if self.confusions is None or self.class_prior is None:
             return None
         return np.einsum("rkk,k->r", self.confusions, self.class_prior)
 
     def posteriors_of(self, annotations: Annotations) -> NDArray[np.float64]:
-        """Class probabilities of other tasks by the same annotators, who are taken to be as they were found here.
+        """Returns class probabilities of other tasks with the same annotators, using their fitted confusion matrices.
 
-        Bayes' rule with `confusions` and `class_prior` (Dawid & Skene 1979, eq. 2.5). Nothing is fitted. If this result
-        was fitted with `confidence=True`, annotations count by their confidence, and whole where they have none.
+        Applies Bayes' rule with `confusions` and `class_prior` (Dawid & Skene 1979, eq. 2.5) without fitting. If this
+        result was fitted with `confidence=True`, annotations are weighted by their confidence, or fully if missing.
 
         Args:
-            annotations: M tasks, with this result's annotators and classes in the same order.
+            annotations: M tasks, with the annotators and classes of this result in the same order.
 
         Returns:
-            [M, K], rows sum to one; the class prior where a task has no annotations.
+            [M, K], rows sum to one; the class prior for tasks without annotations.
 
         Raises:
-            DataError: this result has no confusion matrices or class prior, or other annotators or classes; or a
-                confidence that counts is outside of 0 to 1.
+            DataError: this result has no confusion matrices or class prior, or its annotators or classes differ; or a
+                confidence that is used is outside 0 to 1.
         """
         if self.confusions is None or self.class_prior is None:
             raise DataError(f"{self.method} has no confusion matrices and class prior to apply to other tasks.")
@@ -307,20 +307,20 @@ class Aggregation(Result):
 
 
 def with_median_labels(aggregation: Aggregation) -> Aggregation:
-    """The median of each task's probabilities as its label, for classes that are in order, such as grades.
+    """Uses the median of each task's probabilities as its label, for ordered classes such as grades.
 
-    The most probable class is right most often; the median is the fewest steps from the truth by these probabilities
-    (the mean absolute error is minimised by a median).
+    The most probable class is right most often; the median minimises the expected number of steps from the truth (the
+    mean absolute error).
 
     Args:
-        aggregation: of N tasks; its classes are in their order.
+        aggregation: result for N tasks with ordered classes.
 
     Returns:
-        The aggregation with other `labels`. What it says of the labels that it had goes: `settled`,
+        The aggregation with other `labels`, and without the attributes about the old ones: `settled`,
         `answers_to_settle`, `accuracy_interval`, `accepted` and `error_bound`.
 
     Raises:
-        DataError: the result of an aggregation of other labels than classes.
+        DataError: not a result for classes.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -332,7 +332,7 @@ def with_median_labels(aggregation: Aggregation) -> Aggregation:
         'mid'
     """
     if aggregation.kind != "classification":
-        raise DataError(f"with_median_labels takes labels of kind classification, got {aggregation.kind}.")
+        raise DataError(f"with_median_labels needs labels of kind classification, got {aggregation.kind}.")
     labels = (np.cumsum(aggregation.posteriors, axis=1) >= 0.5 - ROUNDING).argmax(axis=1)
     return replace(
         aggregation,
@@ -349,11 +349,11 @@ def with_median_labels(aggregation: Aggregation) -> Aggregation:
 
 
 def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> tuple[str, ...]:
-    """Sentences on what a reader should check before using a result; empty as a rule.
+    """Returns sentences on what to check before using a result; usually none.
 
-    There is one where the labels of more than a fifth of the annotated tasks are not among the classes with the most
-    votes, and one where a class that has two annotations or more, and at least a hundredth of all, is the label of no
-    task. Both may be right: annotators who err alike are outvoted by better ones. More often the method collapsed.
+    One note is for labels of more than a fifth of the annotated tasks that are not among the classes with the most
+    votes. Another is for a class with two or more annotations, and at least a hundredth of all, that no task gets. Both
+    may be right, if better annotators overrule a majority with the same errors. More often the method collapsed.
 
     Args:
         annotations: N tasks, K classes.
@@ -369,13 +369,13 @@ def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> 
 def empty_note(
     annotations: Annotations, num_votes: NDArray[np.int64], num_labels: NDArray[np.int64], sentence: str
 ) -> tuple[str, ...]:
-    """The sentence on a class that a result gives to nothing, and on how many more, see `empty_classes`; or none.
+    """Note on the most voted class that a result never assigns, and the number of other such classes; or none.
 
     Args:
         annotations: K classes.
-        num_votes: votes for each class, [K].
-        num_labels: how often each is in the result, [K].
-        sentence: of the class, with braces for its share of the votes.
+        num_votes: votes per class, [K].
+        num_labels: labels per class in the result, [K].
+        sentence: text on the class, with braces for its share of the votes.
     """
     for code, share, num_others in empty_classes(num_votes, num_labels):
         more = (
@@ -386,13 +386,13 @@ def empty_note(
 
 
 def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: str, known: str) -> tuple[str, ...]:
-    """The sentence on labels that differ from the plurality of the votes on more than a fifth of the tasks, if so.
+    """Note on labels that differ from the plurality of the votes on more than a fifth of the tasks; or none.
 
     Args:
         annotations: N tasks, K classes.
         labels: class codes, int64 [N].
-        unit: what a task is called.
-        known: what else to compare with.
+        unit: plural noun for tasks.
+        known: gold labels to compare with, for the message.
     """
     outvoted = _outvoted(annotations.task_ids, annotations.labels, labels, annotations.num_classes)
     different, tasks = np.count_nonzero(outvoted), np.count_nonzero(annotations.redundancy)
@@ -405,14 +405,14 @@ def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: st
 
 
 def empty_classes(num_votes: NDArray[np.int64], num_labels: NDArray[np.int64]) -> Iterator[tuple[int, float, int]]:
-    """The most named of the classes that a result gives to nothing although at least a hundredth of the votes name it.
+    """Finds the most voted class that a result never assigns although it has at least a hundredth of the votes.
 
     Args:
-        num_votes: votes for each class, [K].
-        num_labels: how often each is in the result, [K].
+        num_votes: votes per class, [K].
+        num_labels: labels per class in the result, [K].
 
     Yields:
-        Once, or not at all: the class, its share of the votes, and how many more such classes there are.
+        At most once: the class, its share of the votes, and the number of other such classes.
     """
     empty = np.flatnonzero((num_labels == 0) & (num_votes > 1) & (num_votes >= LEAST_NAMED * num_votes.sum()))
     if empty.size:
@@ -423,7 +423,7 @@ def empty_classes(num_votes: NDArray[np.int64], num_labels: NDArray[np.int64]) -
 def _outvoted(
     task_ids: NDArray[np.int64], votes_of: NDArray[np.integer], labels: NDArray[np.int64], num_classes: int
 ) -> NDArray[np.bool_]:
-    """Which tasks have a label that other classes have more votes than, bool [N]."""
+    """Marks tasks for whose label other classes have more votes, bool [N]."""
     ordered = bool((task_ids[1:] >= task_ids[:-1]).all())
     step = max(1, (FEW_CELLS if ordered else CELLS) // max(num_classes, 1))
     outvoted = np.zeros(len(labels), bool)
@@ -437,7 +437,7 @@ def _outvoted(
 
 @compiled()
 def _compare_votes(tasks, labels, begin, answers, votes, outvoted):  # type: ignore[no-untyped-def]  # for Numba
-    """Sets `outvoted` of the tasks from `begin` on; `votes` is work space for as many tasks."""
+    """Sets `outvoted` for the tasks from `begin` on; `votes` is work space for as many tasks."""
     votes[:] = 0
     end = begin + len(answers)
     for row in range(len(tasks)):

@@ -1,4 +1,4 @@
-"""Checks that say what is wrong with settings, also those of methods of your own. Names load when first used."""
+"""Checks of settings with clear messages, also for methods of your own. Names load when first used."""
 
 from crowdzoo.lazy_names import lazy_names
 

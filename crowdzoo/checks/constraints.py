@@ -1,7 +1,7 @@
-"""What settings may be: rules that are data, and one check of them.
+"""Constraints of settings: rules as data, and one way to check them.
 
-A function (or a class's `__init__`) names the rules of its arguments in a decorator; a `Checked` dataclass names them
-with its fields; anything else calls `Rule.checked`::
+A function (or a class's `__init__`) lists the rules of its arguments in a decorator; a `Checked` dataclass adds them
+to its fields; other code calls `Rule.checked`::
 
     @checked(num_tasks=Number(1, whole=True), noise=Number(0), form=Choice(FORMS))
     def make(num_tasks, noise=0.5, form="round"): ...
@@ -26,18 +26,18 @@ _Settings = TypeVar("_Settings", bound="Checked")
 
 
 class Rule(Protocol):
-    """What a setting may be."""
+    """Constraint of a setting."""
 
     def checked(self, where: str, name: str, value: object) -> Any:
-        """The value, a whole number as `int` and any other as `float`.
+        """Returns the value, converted to `int` if it is a whole number, to `float` if it is another number.
 
         Args:
-            where: class or function that has the setting, which the message begins with; may be empty.
+            where: class or function with the setting, at the start of the message; may be empty.
             name: name of the setting.
-            value: as it was given.
+            value: the value to check.
 
         Raises:
-            ConfigError: the value is not accepted; the message says what is.
+            ConfigError: the value is not accepted; the message describes accepted values.
         """
 
 
@@ -46,12 +46,12 @@ class Number:
     """A finite number in a range.
 
     Args:
-        least: lowest accepted number. Default: none.
-        most: highest accepted number. Default: none (of integers, the highest of 64 bits).
-        whole: integers only.
-        above: `least` itself is not accepted.
-        below: `most` itself is not accepted.
-        optional: None is accepted.
+        least: minimum. Default: none.
+        most: maximum. Default: none (for integers, the maximum of 64 bits).
+        whole: whether the number must be an integer.
+        above: whether `least` itself is excluded.
+        below: whether `most` itself is excluded.
+        optional: whether None is accepted.
     """
 
     least: float = -LARGEST
@@ -67,7 +67,7 @@ class Number:
             return None
         kinds = (int, np.integer) if self.whole else (int, float, np.integer, np.floating)
         if isinstance(value, kinds) and not isinstance(value, bool):
-            # first to Python's number: NumPy's of few bits would warn, or be equal, where it is compared with an end
+            # converted first: small NumPy types would overflow in comparisons with the ends
             number = int(value) if isinstance(value, (int, np.integer)) else float(value)
             too_low = number <= self.least if self.above else number < self.least
             too_high = number >= self.most if self.below else number > min(self.most, self._largest)
@@ -94,11 +94,11 @@ class Number:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some words.
+    """One of several words.
 
     Args:
-        words: accepted ones.
-        optional: None is accepted.
+        words: accepted words.
+        optional: whether None is accepted.
     """
 
     words: Iterable[str]
@@ -117,7 +117,7 @@ class Flag:
     """True or False.
 
     Args:
-        optional: None is accepted.
+        optional: whether None is accepted.
     """
 
     optional: bool = False
@@ -135,21 +135,21 @@ class Flag:
         return f"{yes} or {no}" + f", or {none}" * self.optional
 
 
-COUNT = Number(1, 10_000, whole=True)  # of starts and the like, each of which costs a fit
+COUNT = Number(1, 10_000, whole=True)  # of starts and the like, each of which takes a fit
 MAX_ITER = Number(1, 1_000_000, whole=True)
 TOL = Number(0, 1e12)
-PRIOR = Number(0, 1e9)  # pseudo-counts: more than there are annotations
-END = Number(optional=True)  # of a scale
+PRIOR = Number(0, 1e9)  # maximum pseudo-count, above any number of annotations
+END = Number(optional=True)  # end of a scale
 CENTER = Number(-1e150, 1e150)  # of ratings
 UNIT = Number(0, 1e150, above=True)  # of ratings
-LEVEL = Choice(("all", "following"))  # the ratings whose biases sum to zero
+LEVEL = Choice(("all", "following"))  # ratings whose biases sum to zero
 SEED = Number(0, whole=True)
-TABLE_FORMATS = ("parquet", "csv", "jsonl", "xlsx")  # endings of tables that are written
+TABLE_FORMATS = ("parquet", "csv", "jsonl", "xlsx")  # suffixes of written tables
 FLAG = Flag()
 
 
 def setting_value(text: str) -> Any:
-    """The value of a setting: JSON where the text is that, also with numbers such as .3 and 1.; else the text itself.
+    """Parses the value of a setting: JSON if the text is JSON, also numbers such as .3 and 1.; else the text itself.
 
     Raises:
         RecursionError: nested too deep.
@@ -163,14 +163,14 @@ def setting_value(text: str) -> Any:
 
 
 def setting(default: Any, rule: Rule) -> Any:
-    """A field of a `Checked` dataclass: its default, and what its values may be."""
+    """Declares a field of a `Checked` dataclass, with its default and its rule."""
     return field(default=default, metadata={"rule": rule})
 
 
 class Checked:
-    """Base of a frozen dataclass that checks its settings by its `rules` when it is made; see `check_settings`.
+    """Base of a frozen dataclass that checks its settings by its `rules` when it is created; see `check_settings`.
 
-    The rules are those of the fields that `setting` makes, and those that the class lists itself.
+    The rules are those of the fields created by `setting`, and those that the class lists itself.
     """
 
     rules: ClassVar[Mapping[str, Rule]] = {}
@@ -184,17 +184,17 @@ class Checked:
         check_settings(self, self.rules)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings by name, as `sklearn.base.clone` and scikit-learn's searches read them.
+        """Returns the settings by name, for `sklearn.base.clone` and scikit-learn's searches.
 
         Args:
-            deep: is there for scikit-learn; no setting is an estimator itself.
+            deep: for compatibility with scikit-learn; no setting is an estimator.
         """
         return {field.name: getattr(self, field.name) for field in fields(self)} if is_dataclass(self) else {}
 
     def set_params(self: _Settings, **settings: Any) -> _Settings:
-        """Changes settings in place: all that are given, or none where one is refused.
+        """Changes settings in place, either all or, if one is refused, none.
 
-        Objects are compared and hashed by their settings: do not change one that is a key of a dictionary.
+        Objects are compared and hashed by their settings, so do not change one that is a key of a dictionary.
 
         Args:
             **settings: new values by name.
@@ -203,7 +203,7 @@ class Checked:
             The object itself.
 
         Raises:
-            ConfigError: an unknown setting, with the nearest known one, or a value that is out of range.
+            ConfigError: an unknown setting (the message suggests the nearest one), or a value out of range.
         """
         known = Choice(self.get_params())
         for name in settings:
@@ -215,15 +215,15 @@ class Checked:
 
 
 def check_settings(settings: Any, rules: Mapping[str, Rule], where: str = "") -> None:
-    """Checks a dataclass's fields, and sets each to the plain Python value that it represents.
+    """Checks the fields of a dataclass, and converts each to a plain Python value.
 
     Args:
-        settings: a frozen dataclass; called by its `__post_init__`.
-        rules: of each field, by name.
-        where: what messages begin with. Default: the name of the class.
+        settings: a frozen dataclass; called in its `__post_init__`.
+        rules: rule of each field, by name.
+        where: start of messages. Default: the name of the class.
 
     Raises:
-        ConfigError: a setting out of its range; names the class, the setting, the range and the value.
+        ConfigError: a setting is out of range; the message names class, setting, range and value.
     """
     for name, rule in rules.items():
         value = rule.checked(where or type(settings).__name__, name, getattr(settings, name))
@@ -231,7 +231,7 @@ def check_settings(settings: Any, rules: Mapping[str, Rule], where: str = "") ->
 
 
 def check_ends(low: float | None, high: float | None) -> None:
-    """Checks the ends of a scale, either of which may be None.
+    """Checks the ends of a scale, each of which may be None.
 
     Raises:
         ConfigError: one is not a finite number, or low is not below high.
@@ -243,15 +243,15 @@ def check_ends(low: float | None, high: float | None) -> None:
 
 
 def checked(**rules: Rule) -> Callable[[_Function], _Function]:
-    """Checks the arguments of a function before it runs, which gets the plain Python values that they represent.
+    """Checks the arguments of a function before it runs, and converts them to plain Python values.
 
-    Defaults are not checked. Messages begin with the function's name; those of `__init__` with the class's.
+    Defaults are not checked. Messages begin with the name of the function, or for `__init__` of the class.
 
     Args:
-        **rules: of each argument that has one, by name.
+        **rules: rules of arguments, by name.
 
     Raises:
-        ConfigError: an argument out of its range (when the function is called).
+        ConfigError: an argument is out of range (when the function is called).
     """
 
     def decorate(function: _Function) -> _Function:
@@ -272,7 +272,7 @@ def checked(**rules: Rule) -> Callable[[_Function], _Function]:
             return function(*bound.args, **bound.kwargs)
 
         # Keras reads the arguments of a layer's `__init__` without following `__wrapped__`
-        wrapper.__signature__ = signature  # type: ignore[attr-defined]  # a function takes any attribute
+        wrapper.__signature__ = signature  # type: ignore[attr-defined]  # functions accept any attribute
         return cast(_Function, wrapper)
 
     return decorate

@@ -1,4 +1,4 @@
-"""The one table that everything in crowdzoo takes: who said what about which task."""
+"""Annotations, the input of everything in crowdzoo: which annotator gave which label to which task."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from crowdzoo.reading.tables.options import FileOptions, FrameOptions, ReadingOptions
 
-ROW_TYPES = {  # what holds the columns of a row
+ROW_TYPES = {  # dtype of each column; None: depends on the kind
     "task_ids": np.int64,
     "right_ids": np.int64,
     "annotator_ids": np.int64,
@@ -34,9 +34,9 @@ ROW_TYPES = {  # what holds the columns of a row
     "timestamp": np.float64,
     "seconds": np.float64,
 }
-# column -> where its names are kept; preferences have left and right instead of task
+# column -> the vocabulary of its names; preferences have left and right instead of task
 VOCABULARIES = {"task": "tasks", "left": "tasks", "right": "tasks", "annotator": "annotators", "label": "classes"}
-# Attributes that are None for some kinds, and where they belong
+# Attributes that are None for some kinds -> the kinds that have them
 _PLACES = {
     "positions": "kind='sequence', and only there",
     "right_ids": "kind='preference', and only there",
@@ -48,34 +48,34 @@ _COLUMNS = ("task", "right", "annotator", "label", "position", "confidence", "ti
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Annotations:
-    """Labels from many annotators, as integer codes and the names behind them.
+    """Labels from many annotators, as integer codes and the names that they stand for.
 
-    A value: its arrays are read-only, and every method returns a new one. Rows keep the order in
-    which they came. With A annotations, N tasks, R annotators, K classes and V values:
+    Immutable: arrays are read-only, and every method returns a new value. Rows keep the order of the source. With
+    A annotations, N tasks, R annotators, K classes and V values:
 
     Attributes:
         kind: "classification", "regression", "sequence", "preference", "free-text" or "region".
-        task_ids: int64 [A], codes into `tasks`; for preferences those of the task on the left.
-        right_ids: int64 [A], for preferences the codes of the task on the right, else None.
+        task_ids: int64 [A], codes into `tasks`; for preferences codes of the task on the left.
+        right_ids: int64 [A], for preferences codes of the task on the right, else None.
         annotator_ids: int64 [A], codes into `annotators`.
-        labels: int64 [A], codes into `classes`; float64 [A] for regression, finite; for preferences 0 (left is
+        labels: int64 [A], codes into `classes`; for regression float64 [A], finite; for preferences 0 (left is
             better), 1 (right) or 2 (equal); for free texts and regions codes into `values`.
-        tasks: [N], code -> name. Tasks without annotations are legal and count.
+        tasks: [N], code -> name. Tasks without annotations are allowed, and count.
         annotators: [R], code -> name.
         classes: [K], code -> name; None for regression, free texts and regions.
-        values: objects [V], code -> text (str) for free texts, code -> `MarkedImage` for regions; else None. What
-            each annotator gave is `values[labels]`.
-        positions: int64 [A] for sequences (one row a token, positions count from 0), else None.
+        values: objects [V], code -> text (str) for free texts, code -> `MarkedImage` for regions; else None.
+            `values[labels]` are the annotators' answers.
+        positions: int64 [A] for sequences (one row per token, positions count from 0), else None.
         confidence: float64 [A] or None; NaN where the annotator gave none.
-        timestamp: float64 [A], seconds since 1970-01-01 UTC where the source held dates, or None.
-        seconds: float64 [A], time that an answer took, or None; NaN where it is unknown.
-        num_rejected: rows of the source that were left out by `on_bad_rows` or `on_duplicate`.
-        num_replaced: of these, the ones in whose place `on_duplicate` keeps another answer.
-        repeats: an annotator may have several rows of one task (`on_duplicate="all"`).
-        classes_sorted: a reader sorted the classes, as none were given; likewise values.
+        timestamp: float64 [A] or None; seconds since 1970-01-01 UTC if the source has dates.
+        seconds: float64 [A] or None, how long each answer took; NaN where unknown.
+        num_rejected: number of rows of the source that `on_bad_rows` or `on_duplicate` left out.
+        num_replaced: how many of these `on_duplicate` left out in favour of another answer.
+        repeats: whether an annotator may have several rows for one task (`on_duplicate="all"`).
+        classes_sorted: whether a reader sorted the classes (or values) because none were passed.
 
-    Names are int64 arrays where every name is an integer, else object arrays (of strings, as a
-    rule). A vocabulary that was given keeps its order; otherwise names are sorted, numbers by value.
+    Names are int64 arrays if every name is an integer, else object arrays, usually of strings. A vocabulary that you
+    pass keeps its order; otherwise names are sorted, numbers by value.
 
     Example:
         >>> import crowdzoo
@@ -149,7 +149,7 @@ class Annotations:
         )
 
     def _repr_html_(self) -> str:
-        """A notebook's view: the sizes and the first rows."""
+        """HTML for notebooks: the sizes and the first rows."""
         columns = self._named(slice(SHOWN))
         head = "".join(f"<th>{column}</th>" for column in columns)
         rows = "".join(
@@ -176,26 +176,26 @@ class Annotations:
         seconds: Any = None,
         **options: Unpack[ReadingOptions],
     ) -> Annotations:
-        """Makes annotations from columns of equal length A.
+        """Creates annotations from columns of equal length A.
 
         Args:
-            task: [A], any hashable ids; for preferences those of the tasks on the left.
+            task: [A], any hashable ids; for preferences ids of the tasks on the left.
             annotator: [A], any hashable ids.
-            label: [A], class names of any hashable type; finite numbers for regression; for preferences "left",
-                "right" or "equal"; for regions `MarkedImage`, or its text.
+            label: [A], class names of any hashable type; finite numbers for regression; "left", "right" or "equal" for
+                preferences; `MarkedImage` or its text for regions.
             kind: "classification", "regression", "sequence", "preference", "free-text" or "region".
             right: [A], ids of the tasks on the right; required for preferences.
             position: [A], integers from 0; required for sequences.
-            confidence: [A] numbers or None.
-            timestamp: [A] numbers (seconds) or None.
-            seconds: [A] numbers, the time that each answer took, or None.
+            confidence: [A], numbers, or None.
+            timestamp: [A], seconds, or None.
+            seconds: [A], seconds that each answer took, or None.
             **options: tasks, annotators, classes, low, high, on_duplicate, on_bad_rows, rejects: see `ReadingOptions`.
 
         Returns:
             Annotations with the rows in the given order.
 
         Raises:
-            DataError: for bad rows, with the row (from 0), the column and the value.
+            DataError: bad rows, with the row (from 0), the column and the value.
         """
         values = (task, right, annotator, label, position, confidence, timestamp, seconds)
         from crowdzoo.reading.tables import read
@@ -213,22 +213,22 @@ class Annotations:
         annotators: Any = None,
         classes: Any = None,
     ) -> Annotations:
-        """Makes annotations from a matrix, one row a task and one column an annotator.
+        """Creates annotations from a matrix with one row per task and one column per annotator.
 
         Args:
             matrix: [N, R] class codes (ints from 0), or numbers for regression; [N, T, R] class codes for
-                sequences, where task i's tokens are the first positions and the rest is missing.
+                    sequences, where each task's tokens come first and the rest is missing.
             kind: "classification", "regression", "sequence" or "preference".
-            missing: the value of a cell without annotation; None means -1, and NaN for regression.
+            missing: value of a cell without annotation; None means -1, for regression NaN.
             tasks: [N] names, or None for 0 ... N-1.
             annotators: [R] names, or None for 0 ... R-1.
             classes: [K] names, or None for 0 ... the largest code.
 
         Returns:
-            Annotations, ordered by task, then annotator (then position).
+            Annotations, sorted by task, annotator and position.
 
         Raises:
-            DataError: for a code outside the classes or a number that is not finite.
+            DataError: a code outside the classes, or a number that is not finite.
         """
         from crowdzoo.reading.tables.options import Rules
 
@@ -237,18 +237,18 @@ class Annotations:
 
     @classmethod
     def from_frame(cls, frame: Any, *, kind: str = "classification", **options: Unpack[FrameOptions]) -> Annotations:
-        """Makes annotations from a pandas or polars frame, an Arrow table, or a dictionary of columns.
+        """Creates annotations from a pandas or polars frame, an Arrow table, or a dictionary of columns.
 
-        Columns: task, annotator (or worker), label; for sequences position; optional confidence and timestamp. Others
-        by `columns`, or by usual names.
+        Columns: task, annotator (or worker) and label; position for sequences; optionally confidence and timestamp.
+        Columns with other names are given by `columns`, or recognised by usual names.
 
         Args:
-            frame: one row an annotation (for sequences: one row a token).
+            frame: one row per annotation (for sequences one row per token).
             kind: "classification", "regression", "sequence" or "preference".
             **options: see `FrameOptions`.
 
         Returns:
-            Annotations with the rows in their order.
+            Annotations with the rows in the frame's order.
 
         Raises:
             DataError: as in `from_csv`; rows count from 0.
@@ -275,26 +275,27 @@ class Annotations:
 
         Args:
             path: path of the file; for an export a file, a zip archive or a folder.
-            kind: name of a kind, such as "classification"; None is what a Parquet file of `to_parquet` says, and
+            kind: name of a kind, such as "classification"; None uses the kind stored in a Parquet file of `to_parquet`,
                 otherwise "classification".
-            platform: name of the labelling platform whose export this is, such as "label-studio" (see
-                `crowdzoo.reading.platforms.export.PLATFORMS`), for every kind but "sequence"; None: none. For
-                preferences `columns` then name what is compared: "left=answer1,right=answer2" are keys of the data of a
-                task, "task=id" one of the items of a list in order. Without, it is called `TASK/left` or `TASK/ITEM`.
-            field: question of the export that is meant; None where it has only one. In a table the question whose
-                answer is read out of cells that hold JSON objects.
-            image: name each task of the export after the file of its image, without the ending, as
-                `crowdzoo.instances.read_instances` names the images of a folder: the export's column of the image, or
-                True to find it. None keeps the platform's own names.
-            all_tasks: tasks of an export that nobody answered are tasks, too. Not for preferences.
+            platform: name of the labelling platform of the export, such as "label-studio" (see
+                `crowdzoo.reading.platforms.export.PLATFORMS`), for every kind but "sequence"; None for tables. For
+                preferences `columns` then tells what is compared: "left=answer1,right=answer2" are keys of a task's
+                data, "task=id" is a key of the items of an ordered list. Without it, the names are `TASK/left` or
+                `TASK/ITEM`.
+            field: question of the export to read; None if it has only one. In a table, the question to read from cells
+                that contain JSON objects.
+            image: column of the export with the image; each task is then named after the file of its image, without the
+                suffix, as `crowdzoo.instances.read_instances` names the images of a folder. True finds the column, None
+                keeps the platform's names.
+            all_tasks: whether to include tasks of an export without answers. Not for preferences.
             **options: see `FileOptions`.
 
         Returns:
-            Annotations with the rows in the file's order.
+            Annotations with the rows in the order of the file.
 
         Raises:
-            DataError: for another suffix, and as in `from_csv`.
-            ConfigError: an unknown platform, or several questions and no field.
+            DataError: any other suffix, and as in `from_csv`.
+            ConfigError: an unknown platform, or several questions and no `field`.
         """
         from crowdzoo.reading.tables.read import read_annotations
 
@@ -306,16 +307,16 @@ class Annotations:
     def from_csv(
         cls, path: str | os.PathLike[str], *, kind: str = "classification", **options: Unpack[FileOptions]
     ) -> Annotations:
-        """Reads comma-separated values with a header; gzip where the name ends in .gz.
+        """Reads comma-separated values with a header; gzip if the name ends in .gz.
 
-        Columns: task, annotator (or worker), label; for sequences position; for preferences left and right instead
-        of task, and left, right or equal as label; optional confidence and timestamp (seconds, ISO 8601 dates, or
-        31.12.2026 23:59; UTC where they name no zone). Others are passed over. UTF-8, with or without byte order mark.
-        Values may be quoted with `"`, also around line breaks; white space around a value does not count, and blank
-        lines do not either. Ids are text; where every id of a column is an integer as Python writes it (7, not 07),
+        Columns: task, annotator (or worker) and label; position for sequences; for preferences left and right instead
+        of task, and left, right or equal as label; optionally confidence and timestamp (seconds, ISO 8601 dates, or
+        31.12.2026 23:59; UTC unless they name a zone). Other columns are ignored. The encoding is UTF-8, with or
+        without byte order mark. Values may be quoted with `"`, also around line breaks; white space around values and
+        blank lines are ignored. Ids are text; if every id of a column is an integer as Python writes it (7, not 07),
         they become integers.
 
-        The file is streamed: memory follows the table that comes out, not the file.
+        The file is streamed: memory depends on the size of the table, not of the file.
 
         Args:
             path: path of the file.
@@ -323,14 +324,14 @@ class Annotations:
             **options: see `FileOptions`.
 
         Returns:
-            Annotations with the rows in the file's order.
+            Annotations with the rows in the order of the file.
 
         Raises:
-            DataError: with the file, the line (1 is the header), the column, the value and a fix, for every
-                bad row (ten shown, the rest counted): wrong number of values, not UTF-8, empty id, label outside
-                the classes or the scale, no number or not a finite one, repeated (task, annotator), annotators of one
-                task that cover different positions; or for the whole file: missing, empty, a column missing, cut off.
-            ConfigError: an option out of its range, or one that does not belong to the kind.
+            DataError: bad rows, with the file, the line (1 is the header), the column, the value and a fix (ten are
+                shown, the rest counted): wrong number of values, not UTF-8, empty id, label outside the classes or the
+                scale, not a finite number, repeated (task, annotator), annotators of one task that cover different
+                positions. Bad files: missing, empty, truncated, or without a required column.
+            ConfigError: an option out of range, or one that does not belong to the kind.
         """
         from crowdzoo.reading.tables import read
 
@@ -340,10 +341,10 @@ class Annotations:
     def from_parquet(
         cls, path: str | os.PathLike[str], *, kind: str | None = None, **options: Unpack[FileOptions]
     ) -> Annotations:
-        """Reads a Parquet file with the columns of `from_csv`, otherwise as `from_csv`; rows count from 0.
+        """Reads a Parquet file with the columns of `from_csv`; rows count from 0.
 
-        Ids keep their type, string or integer. A file of `to_parquet` comes back exactly as it was: kind,
-        vocabularies and codes; names passed here take the place of the file's own.
+        Ids keep their type, string or integer. A file of `to_parquet` is restored exactly: kind, vocabularies and
+        codes. Names passed here replace those of the file.
         """
         from crowdzoo.reading.tables import read
 
@@ -352,14 +353,14 @@ class Annotations:
     # === To other forms ===
 
     def to_dense(self) -> np.ndarray:
-        """One row a task and one column an annotator.
+        """Returns the labels as a matrix with one row per task and one column per annotator.
 
         Returns:
             int64 [N, R] of class codes with -1 where missing; float64 [N, R] with NaN for regression;
-            int64 [N, T, R] for sequences, T the longest.
+                int64 [N, T, R] for sequences, T the length of the longest.
 
         Raises:
-            DataError: an annotator has several labels of one task.
+            DataError: an annotator has several labels for one task.
         """
         self._check_one_task("A dense table")
         self.check_no_repeats("A dense table")
@@ -374,7 +375,7 @@ class Annotations:
         return dense
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas frame of names: task, annotator, label, and position, confidence, timestamp where there are any.
+        """Returns a pandas frame of names: task, annotator and label; and optional columns if present.
 
         Preferences have left and right instead of task.
         """
@@ -383,10 +384,10 @@ class Annotations:
         return pd.DataFrame(self._named())
 
     def to_polars(self) -> Any:
-        """`to_frame` as a polars frame; `from_frame` reads one.
+        """Returns `to_frame` as a polars frame, which `from_frame` reads.
 
         Raises:
-            ImportError: where polars is not installed.
+            ImportError: polars is not installed.
         """
         try:
             import polars
@@ -395,30 +396,30 @@ class Annotations:
         return polars.DataFrame({name: polars.Series(values.tolist()) for name, values in self._named().items()})
 
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
-        """Writes one row an annotation, with names, not codes; kind and vocabularies go into the metadata.
+        """Writes one row per annotation, with names instead of codes; the metadata hold kind and vocabularies.
 
         Args:
             path: path of the file; it appears only when it is complete.
 
         Returns:
-            The path. `from_parquet` gives back what was written, codes and all.
+            The path. `from_parquet` restores what was written, codes included.
 
         Raises:
-            DataError: for names that are neither strings nor integers.
+            DataError: names that are neither strings nor integers.
         """
         from crowdzoo.reading.tables.parquet import write_parquet
 
         return write_parquet(path, self.kind, self._columns(), self.repeats, self.classes_sorted)
 
     def _named(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
-        """Each column that there is, with names in the place of codes."""
+        """The columns that are present, with names instead of codes."""
         return {
             column: values[rows] if names is None else names[values[rows]]
             for column, (values, names) in self._columns().items()
         }
 
     def _columns(self) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
-        """Each column that there is: its values or codes, and the names behind codes."""
+        """The columns that are present: their values or codes, and the names of codes."""
         columns = _columns_of(self.label_kind)
         arrays = {column: getattr(self, name) for column, name in zip(columns, ROW_TYPES, strict=True)}
         names = {column: getattr(self, name) for column, name in VOCABULARIES.items()} | {"label": self.label_names}
@@ -431,12 +432,12 @@ class Annotations:
 
     @property
     def num_tasks(self) -> int:
-        """N, tasks without annotations included."""
+        """N, including tasks without annotations."""
         return len(self.tasks)
 
     @property
     def num_annotators(self) -> int:
-        """R, annotators without annotations included."""
+        """R, including annotators without annotations."""
         return len(self.annotators)
 
     @property
@@ -446,19 +447,19 @@ class Annotations:
 
     @property
     def label_names(self) -> np.ndarray | None:
-        """What files hold in the place of codes: names of classes, or values as text; None for regression."""
+        """Names of the label codes as in files: classes, or values as text; None for regression."""
         if self.values is None:
             return self.classes
         return np.array([str(value) for value in self.values], dtype=object)
 
     @property
     def label_kind(self) -> LabelKind:
-        """What labels of this kind look like."""
+        """Properties of labels of this kind."""
         return LABEL_KINDS[self.kind]
 
     @property
     def redundancy(self) -> np.ndarray:
-        """Annotations per task, int64 [N]; for sequences annotators per task, for preferences comparisons."""
+        """Annotations per task, int64 [N]; for sequences annotators, for preferences comparisons per task."""
         if self.right_ids is not None:
             return np.bincount(np.concatenate([self.task_ids, self.right_ids]), minlength=self.num_tasks)
         if self.positions is not None:
@@ -469,15 +470,15 @@ class Annotations:
     # === Rows of a task ===
 
     def padded(self, tasks: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Each task's annotations side by side, for batches.
+        """Returns the annotations of each task as one padded row, for batches.
 
         Args:
-            tasks: int [N'] task codes (any order, repeats allowed), or None for all of them.
+            tasks: int [N'], task codes in any order, repeats allowed; None for all tasks.
 
         Returns:
-            annotator_ids: int64 [N', M], -1 as padding; M is the most annotations of one of these tasks.
-            labels: int64 [N', M], -1 as padding (float64 with NaN for regression); for sequences
-                int64 [N', T, M], T the longest of these tasks, -1 beyond a task's end as well.
+            annotator_ids: int64 [N', M], padded with -1; M is the largest number of annotations of one of these tasks.
+            labels: int64 [N', M], padded with -1 (float64 and NaN for regression); for sequences int64 [N', T, M], T
+                the length of the longest of these tasks, padded with -1 along T as well.
         """
         self._check_one_task("A padded table")
         codes = np.arange(self.num_tasks) if tasks is None else np.asarray(tasks, dtype=np.int64)
@@ -496,7 +497,7 @@ class Annotations:
             shape: tuple[int, ...] = ids.shape
             cell: tuple[np.ndarray, ...] = (row, within)
         else:
-            # a token is a row here, so an annotator's column is the rank of its (task, annotator) pair
+            # rows are tokens here, so an annotator's column is the rank of the (task, annotator) pair
             positions = self.positions[source]
             pair, column = np.unique(row * self.num_annotators + annotators, return_inverse=True)
             pair_row = pair // max(self.num_annotators, 1)
@@ -511,13 +512,13 @@ class Annotations:
         return ids, padded
 
     def blocks(self, max_annotations: int = 1 << 20) -> Iterator[tuple[np.ndarray, ...]]:
-        """Walks through the annotations by task, in blocks that never cut a task in two.
+        """Iterates over the annotations by task, in blocks that never split a task.
 
         Args:
-            max_annotations: the most annotations in a block, unless one task alone has more.
+            max_annotations: maximum size of a block, unless a single task has more.
 
         Yields:
-            (task_ids, annotator_ids, labels), arrays of one length, sorted by task; for sequences
+            (task_ids, annotator_ids, labels), arrays of equal length, sorted by task; for sequences
             (task_ids, annotator_ids, labels, positions), sorted by task, annotator, position.
         """
         Number(1, whole=True).checked("blocks", "max_annotations", max_annotations)
@@ -539,14 +540,14 @@ class Annotations:
     # === Preferences ===
 
     def pairs(self) -> tuple[np.ndarray, Annotations]:
-        """Preferences as classes of pairs: what methods for classes, and deep ones, can take.
+        """Returns preferences as classes of pairs, for methods that need classes.
 
         Returns:
-            The pairs that occur, int64 [P, 2], task codes on the left and on the right, in ascending order; and the
-            annotations as kind "classification", whose task i is the i-th pair.
+            The distinct pairs, int64 [P, 2], codes of the left and the right task, in ascending order; and annotations
+                of kind "classification", whose task i is the i-th pair.
 
         Raises:
-            DataError: annotations of another kind.
+            DataError: the annotations are of another kind.
         """
         if self.right_ids is None:
             raise DataError(f"pairs belong to annotations of kind 'preference', got kind {self.kind!r}")
@@ -557,21 +558,21 @@ class Annotations:
 
     def _check_one_task(self, what: str) -> None:
         if self.right_ids is not None:
-            raise DataError(f"{what} has no place for annotations of kind {self.kind!r}; use pairs().")
+            raise DataError(f"{what} cannot represent annotations of kind {self.kind!r}; use pairs().")
 
     # === Checks ===
 
     def check_scale(self, low: float | None = None, high: float | None = None) -> None:
-        """Refuses ratings outside of their scale; readers of files do so themselves and name the row.
+        """Raises an error for ratings outside a scale; readers of files do so themselves and name the row.
 
         Args:
-            low: lowest rating that there is, in the labels' unit; None asks for nothing.
-            high: highest rating; None asks for nothing.
+            low: lowest possible rating, in the unit of the labels; None for no limit.
+            high: highest possible rating; None for no limit.
 
         Raises:
             ConfigError: low or high is not a finite number, or low is not below high.
-            DataError: annotations of another kind, or ratings outside; it names row (from 0, as the annotations are
-                in the table), task, annotator and value of the first ten, and what to do.
+            DataError: the annotations are of another kind, or ratings are outside; the message names row (from 0),
+                task, annotator and value of the first ten, and the fix.
         """
         check_ends(low, high)
         if not self.label_kind.has_numbers:
@@ -590,55 +591,55 @@ class Annotations:
             BadRow("annotations", row, "label", label, why)
             for row, label, why in zip(bad[:SHOWN].tolist(), bad_rows.labels.tolist(), reasons, strict=True)
         ]
-        raise DataError("Some ratings are outside of their scale.", rows, len(bad))
+        raise DataError("Some ratings are outside their scale.", rows, len(bad))
 
     def check_order(self, who: str) -> None:
-        """Refuses classes that are three words or more, which a reader sorted by the alphabet.
+        """Raises an error for three or more classes named by words that a reader sorted alphabetically.
 
         Args:
-            who: takes them as ordered, for the message.
+            who: name of what needs ordered classes, for the message.
 
         Raises:
-            DataError: nobody gave their order.
+            DataError: the classes are in alphabetical order because none were passed.
         """
         names = [] if self.classes is None else self.classes[:SHOWN].tolist()
         if self.classes_sorted and len(names) > 2 and isinstance(names[-1], str):
             listed = ", ".join(map(short_repr, names))
             raise DataError(
-                f"{who} takes the order of the classes, and theirs is that of the alphabet: {listed}. Name all of them "
-                f"in their own order: {Setting('classes', ['LOWEST', '...', 'HIGHEST'])}."
+                f"{who} needs the order of the classes, but they are sorted alphabetically: {listed}. Name all of them "
+                f"in their order: {Setting('classes', ['LOWEST', '...', 'HIGHEST'])}."
             )
 
     def check_no_repeats(self, who: str, unless: str = "") -> None:
-        """Refuses annotations of which several may be by one annotator for one task.
+        """Raises an error if an annotator may have several annotations for one task.
 
         Args:
-            who: takes one at most, for the message.
-            unless: what else the reader may do, for the message.
+            who: name of what accepts only one, for the message.
+            unless: an alternative for the reader, for the message.
 
         Raises:
-            DataError: they were read with `on_duplicate="all"`, and some are repeated.
+            DataError: the annotations were read with `on_duplicate="all"`, and some are repeated.
         """
         if self.repeats:
             raise DataError(
-                f"{who} takes one label by an annotator for a task, and some annotators gave several. Read the "
+                f"{who} needs one label per annotator and task, but some annotators gave several. Read the "
                 f"annotations with {keep_one()}{f', or {unless}' if unless else ''}."
             )
 
     # === Selection ===
 
     def select_tasks(self, tasks: Any) -> Annotations:
-        """Keeps some tasks, renumbered in the order given; annotators and classes stay as they are.
+        """Keeps some tasks, renumbered in the order of `tasks`; annotators and classes are unchanged.
 
         Args:
             tasks: int codes, a boolean mask [N], or names (any type but int; integers are always codes).
 
         Returns:
-            Annotations with `tasks[i]` named as the i-th task given; rows stay in their order. For preferences those
-            stay whose tasks are both given.
+            Annotations whose task i is the i-th one selected; rows keep their order. For preferences, rows whose two
+                tasks are both selected.
 
         Raises:
-            DataError: for unknown or repeated tasks.
+            DataError: unknown or repeated tasks.
         """
         codes = self._task_codes(tasks)
         place = np.full(self.num_tasks, -1, dtype=np.int64)
@@ -676,24 +677,24 @@ class Annotations:
         return codes
 
     def select_rows(self, rows: np.ndarray) -> Annotations:
-        """Keeps some annotations, in the order given; tasks, annotators and classes stay as they are.
+        """Keeps some annotations, in the order of `rows`; tasks, annotators and classes are unchanged.
 
         Args:
-            rows: a boolean mask [A], or row numbers, int.
+            rows: bool mask [A], or int row numbers.
         """
         arrays = {name: array[rows] for name in ROW_TYPES if (array := getattr(self, name)) is not None}
         return replace(self, **arrays)
 
     def restrict(self, *, redundancy: int, seed: int = 0) -> Annotations:
-        """Keeps at most `redundancy` annotations of each task, drawn at random without replacement.
+        """Keeps at most `redundancy` annotations per task, drawn at random without replacement.
 
         Args:
-            redundancy: most annotations that a task keeps (for sequences: annotators; for preferences: the most of a
-                pair), 0 or more.
+            redundancy: maximum number of annotations per task (annotators for sequences; annotations per pair for
+                preferences), 0 or more.
             seed: seed of the draw.
 
         Returns:
-            Annotations with the same vocabularies; rows stay in their order.
+            Annotations with the same vocabularies; rows keep their order.
         """
         Number(0, whole=True).checked("restrict", "redundancy", redundancy)
         generator = np.random.default_rng(seed)
@@ -702,7 +703,7 @@ class Annotations:
         else:
             table = self if self.right_ids is None else self.pairs()[1]
             tasks, pair_of_row = table.task_ids, np.arange(len(self))
-        # one sort instead of two: the task above 24 random bits; a draw that ties goes to the earlier row
+        # one sort instead of two: the task above 24 random bits; ties go to the earlier row
         order = np.argsort((tasks << 24) | generator.integers(0, 1 << 24, len(tasks)), kind="stable")
         counts = np.bincount(tasks)
         rank = np.empty(len(tasks), dtype=np.int64)
@@ -713,7 +714,7 @@ class Annotations:
 
     @cached_property
     def _by_task(self) -> tuple[np.ndarray | None, np.ndarray]:
-        """The order that sorts rows by task (None where they are sorted), and starts [N + 1] in it."""
+        """The order that sorts rows by task (None if they are sorted), and where each task starts in it, [N + 1]."""
         counts = np.bincount(self.task_ids, minlength=self.num_tasks)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         ordered = bool((self.task_ids[1:] >= self.task_ids[:-1]).all())
@@ -727,7 +728,7 @@ class Annotations:
 
 
 def _columns_of(kind: LabelKind) -> tuple[str, ...]:
-    """Names of the columns behind `ROW_TYPES`."""
+    """Names of the columns of `ROW_TYPES`, as tables have them."""
     return (kind.sides[0], *_COLUMNS[1:])
 
 

@@ -1,4 +1,4 @@
-"""CrowdSequences: sentences, what annotators said of their tokens, and the truth where it is known."""
+"""CrowdSequences: sentences, the annotators' tags of their tokens, and the true tags if known."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrowdSequences:
-    """N sentences whose tokens R annotators tagged, each a whole sentence or nothing of it.
+    """N sentences with tags of R annotators; an annotator tags all tokens of a sentence or none.
 
-    A value: nothing in it is changed. Task i of the annotations is sentence i.
+    Immutable. Task i of the annotations is sentence i.
 
     Attributes:
         tokens: tokens of each sentence, N lists of one or more strings.
-        annotations: kind "sequence", one row a token of a (task, annotator); its K classes are tags of the scheme,
-            each type with all its tags.
-        gold: codes of the true tags, N arrays int64 [T_i], None for each sentence whose truth is unknown; None where
-            that is so of all.
-        texts: the sentences as they were written, N strings, or None.
-        offsets: where the tokens are in `texts`, N arrays int64 [T_i, 2] of first character and the one after the
-            last, in Unicode code points; None without texts.
+        annotations: kind "sequence", one row per token of a (task, annotator); the K classes are tags of the scheme,
+            with all tags of each type.
+        gold: codes of the true tags, N arrays int64 [T_i], None for a sentence whose truth is unknown; None if all are
+            unknown.
+        texts: the original sentences, N strings, or None.
+        offsets: positions of the tokens in `texts`, N arrays int64 [T_i, 2] of the first character and the one after
+            the last, in Unicode code points; None without texts.
         scheme: "BIO" or "IOBES".
-        num_mended: number of tags (of spans: spans) that a reader changed, see `read_conll` and `read_spans`.
-        drawn: the spans as they were drawn, where not all lie side by side; the tags are their projection then, see
-            `crowdzoo.data.drawn_spans`. None: tags hold all spans.
+        num_mended: number of tags (for spans: spans) that a reader changed, see `read_conll` and `read_spans`.
+        drawn: the spans as annotators drew them, if some overlap or have several pieces; the tags are then a projection
+            of them, see `crowdzoo.data.drawn_spans`. None: the tags represent all spans.
     """
 
     tokens: Sequence[Sequence[str]]
@@ -50,14 +50,14 @@ class CrowdSequences:
     def __post_init__(self) -> None:
         crowd = self.annotations
         if crowd.positions is None:
-            raise DataError(f"CrowdSequences takes annotations of kind 'sequence'. Received: kind {crowd.kind!r}.")
+            raise DataError(f"CrowdSequences needs annotations of kind 'sequence'. Received: kind {crowd.kind!r}.")
         self.tag_set  # noqa: B018  (checks classes and scheme)
         if (self.texts is None) != (self.offsets is None):
-            raise DataError("texts and offsets come together: offsets say where the tokens are in the texts.")
+            raise DataError("texts and offsets must come together: offsets are the positions of tokens in texts.")
         for name in ("tokens", "gold", "texts", "offsets"):
             values = getattr(self, name)
             if values is not None and len(values) != crowd.num_tasks:
-                raise DataError(f"{name} has one entry a task, {crowd.num_tasks:,}. Received: {len(values):,}.")
+                raise DataError(f"{name} must have one entry per task, {crowd.num_tasks:,}. Received: {len(values):,}.")
         object.__setattr__(self, "tokens", tuple(tuple(sentence) for sentence in self.tokens))
         lengths = self.lengths
         if not lengths.all():
@@ -79,7 +79,7 @@ class CrowdSequences:
             array = np.asarray(codes)
             if array.shape != (lengths[task],) or array.dtype.kind not in "iu":
                 raise DataError(
-                    f"gold of sentence {task} holds a class code a token, {lengths[task]}. Received: shape "
+                    f"gold of sentence {task} must have one class code per token, {lengths[task]}. Received: shape "
                     f"{array.shape}, type {array.dtype}."
                 )
             if (array < 0).any() or (array >= self.annotations.num_classes).any():
@@ -93,12 +93,12 @@ class CrowdSequences:
             array = np.asarray(offsets[task])
             fits = array.shape == (len(tokens), 2) and array.dtype.kind in "iu"
             if not fits or [text[start:end] for start, end in array.tolist()] != list(tokens):
-                raise DataError(f"the offsets of sentence {task} do not give its tokens back.")
+                raise DataError(f"the offsets of sentence {task} do not match its tokens.")
             arrays.append(_read_only(array, np.int64))
         return arrays
 
     def _check_whole_sentences(self) -> None:
-        """Each annotator of a sentence has labelled each of its tokens once."""
+        """Checks that each annotator of a sentence has labelled each token once."""
         crowd, lengths = self.annotations, self.lengths
         positions = np.asarray(crowd.positions)
         outside = np.flatnonzero((positions < 0) | (positions >= lengths[crowd.task_ids]))
@@ -116,7 +116,7 @@ class CrowdSequences:
                 sentence = short_repr(crowd.tasks[task])
                 reason = f"labels of sentence {sentence}, which has {lengths[task]} tokens. Label all or none."
                 problems.append(BadRow("annotations", None, str(crowd.annotators[annotator]), int(rows[pair]), reason))
-            raise DataError("An annotator of a sentence labels each of its tokens once.", problems, len(ragged))
+            raise DataError("Each annotator of a sentence must label each of its tokens once.", problems, len(ragged))
 
     # === Sizes ===
 
@@ -146,7 +146,7 @@ class CrowdSequences:
 
     @cached_property
     def tag_set(self) -> TagSet:
-        """The classes as tags of the scheme."""
+        """The classes as a `TagSet`."""
         return TagSet([] if self.annotations.classes is None else self.annotations.classes.tolist(), self.scheme)
 
     @property
@@ -156,37 +156,37 @@ class CrowdSequences:
 
     @property
     def types(self) -> list[str]:
-        """Names of the spans' types, sorted."""
+        """Types of the spans, sorted."""
         return self.tag_set.types
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """Tokens of each sentence, int64 [N]."""
+        """Number of tokens per sentence, int64 [N]."""
         return np.array([len(tokens) for tokens in self.tokens], np.int64)
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """Where each sentence begins if all follow each other, and where the last one ends: int64 [N + 1]."""
+        """Where each sentence starts if all are concatenated, and the end of the last one: int64 [N + 1]."""
         return np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
 
     # === Looking in ===
 
     def gold_tags(self) -> list[list[str] | None]:
-        """The true tags of all sentences, N lists of strings; None for a sentence whose truth is unknown.
+        """The true tags, N lists of strings; None for a sentence whose truth is unknown.
 
         Raises:
-            DataError: no truth is known.
+            DataError: the truth of all sentences is unknown.
         """
         if self.gold is None:
             raise DataError("These sentences have no gold.")
         return [None if codes is None else self.tag_set.tags(codes) for codes in self.gold]
 
     def gold_spans(self) -> list[list[Span] | None]:
-        """The true spans of all sentences, None where they are unknown; raises as `gold_tags`."""
+        """The true spans, N lists; None where unknown. Raises as `gold_tags`."""
         return [None if tags is None else spans_of(tags, self.scheme) for tags in self.gold_tags()]
 
     def gold_drawn(self) -> list[tuple[DrawnSpan, ...] | None]:
-        """The true spans of all sentences as they were drawn, None where they are unknown; raises as `gold_tags`."""
+        """The true spans as they were drawn, None where unknown. Raises as `gold_tags`."""
         drawn = self.drawn or {}
         return [
             None if spans is None else drawn.get((task, GOLD), side_by_side(spans))
@@ -194,7 +194,7 @@ class CrowdSequences:
         ]
 
     def edges(self, task: int) -> list[list[int]]:
-        """Where each token of a sentence begins and ends as files of spans count: in its text, else by tokens.
+        """Start and end of each token of a sentence, as in files of spans: in its text, otherwise counted in tokens.
 
         Args:
             task: code of the sentence.
@@ -203,7 +203,7 @@ class CrowdSequences:
         return [[start, end] for start, end in offsets.tolist()]
 
     def answers(self, task: int) -> dict[Any, list[str]]:
-        """What each annotator of a sentence said: name -> tags [T_i], in the order of the annotators.
+        """The tags of a sentence by annotator: name -> tags [T_i], in the order of the annotators.
 
         Args:
             task: code of the sentence.
@@ -224,13 +224,13 @@ class CrowdSequences:
         return order, np.searchsorted(crowd.task_ids[order], np.arange(len(self) + 1))
 
     def answers_of(self, annotator: int) -> tuple[NDArray[np.int64], list[list[str]]]:
-        """All that one annotator said.
+        """All answers of one annotator.
 
         Args:
-            annotator: code.
+            annotator: code of the annotator.
 
         Returns:
-            Codes of the n sentences that the annotator labelled, int64 [n] and rising, and n lists of tags.
+            Codes of the n sentences that the annotator labelled, int64 [n], ascending, and n lists of tags.
         """
         crowd = self.annotations
         rows = np.flatnonzero(crowd.annotator_ids == annotator)
@@ -242,13 +242,13 @@ class CrowdSequences:
     # === Selection ===
 
     def select(self, tasks: ArrayLike) -> CrowdSequences:
-        """Keeps some sentences, in the order given; annotators and classes stay as they are.
+        """Keeps some sentences, in the order of `tasks`; annotators and classes are unchanged.
 
         Args:
-            tasks: int codes, or a boolean mask [N]; no sentence twice.
+            tasks: int codes, or a bool mask [N]; each sentence at most once.
 
         Returns:
-            Sentence i is the i-th one given; tasks keep their names.
+            Sentences in the order selected; tasks keep their names.
 
         Raises:
             DataError: unknown or repeated codes.
@@ -297,10 +297,10 @@ def sentence_annotations(
     annotators: NDArray[Any],
     classes: Sequence[str],
 ) -> Annotations:
-    """Annotations of kind "sequence" from one answer after the other.
+    """Creates annotations of kind "sequence" from a list of answers.
 
     Args:
-        answers: task code, annotator code, and codes of the tags of all tokens, int64 [T].
+        answers: task code, annotator code, and the tag codes of all tokens, int64 [T].
         tasks: names of the tasks, [N].
         annotators: names of the annotators, [R].
         classes: tags in the order of their codes.

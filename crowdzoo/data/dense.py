@@ -1,4 +1,4 @@
-"""Matrices of annotations, one row a task and one column an annotator."""
+"""Matrices of annotations, one row per task and one column per annotator."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,29 +13,29 @@ from crowdzoo.errors import SHOWN, BadRow, DataError
 def read_matrix(
     matrix: ArrayLike, kind: LabelKind, names: Mapping[str, np.ndarray | None], missing: float | None = None
 ) -> dict[str, Any]:
-    """Takes the annotations out of a matrix; see `Annotations.from_dense`.
+    """Reads the annotations from a matrix; see `Annotations.from_dense`.
 
     Args:
         matrix: [N, R], or [N, T, R] for sequences.
         kind: kind of the labels.
-        names: names of "task", "annotator" and "label"; None takes 0, 1, ... for them.
-        missing: the value of a cell without annotation; None means that of the kind.
+        names: names of "task", "annotator" and "label"; None means 0, 1, ...
+        missing: value of a cell without annotation; None means the default of the kind.
 
     Returns:
         The arguments of `Annotations`.
 
     Raises:
-        DataError: another number of axes, a code outside the classes, a number that is not finite, or ragged sequences.
+        DataError: wrong number of axes, a code outside the classes, a number that is not finite, or ragged sequences.
     """
     if {"right_ids", "values"} & {*kind.arrays}:
-        raise DataError(f"a dense matrix has no place for annotations of kind '{kind.name}'; use from_arrays.")
+        raise DataError(f"a dense matrix cannot represent annotations of kind '{kind.name}'; use from_arrays.")
     matrix = np.asarray(matrix)
     axes = kind.axes + 1
     if matrix.ndim != axes or matrix.dtype.kind not in "iuf":
         raise DataError(
-            f"a dense matrix of kind '{kind.name}' has {axes} axes and holds "
+            f"a dense matrix of kind '{kind.name}' must have {axes} axes and contain "
             f"{'class codes' if kind.has_classes else 'numbers'}, got shape {matrix.shape} of {matrix.dtype}. "
-            "Names of classes: Annotations.from_arrays(tasks, annotators, labels)."
+            "For names of classes use Annotations.from_arrays(tasks, annotators, labels)."
         )
     if axes == 3:
         matrix = np.moveaxis(matrix, 2, 1)
@@ -58,7 +58,7 @@ def read_matrix(
     if not good.all():
         bad = np.flatnonzero(~good)
         rows = [BadRow("matrix", int(where[0][i]), str(where[1][i]), values[i].item(), reason) for i in bad[:SHOWN]]
-        raise DataError("The matrix holds bad labels.", rows, len(bad))
+        raise DataError("The matrix contains invalid labels.", rows, len(bad))
     if axes == 3:
         _check_sequences(present)
     return {
@@ -74,17 +74,17 @@ def read_matrix(
 
 
 def _names(names: np.ndarray | None, count: int) -> np.ndarray:
-    """A given vocabulary, or 0 ... count-1."""
+    """The names, or 0 ... count-1 if None."""
     return np.arange(count, dtype=np.int64) if names is None else names
 
 
 def _check_sequences(present: np.ndarray) -> None:
-    """Refuses gaps, and annotators of one task who stop at different tokens; present is bool [N, R, T]."""
+    """Raises an error for gaps, and if annotators of a task end at different tokens; present is bool [N, R, T]."""
     tokens = present.sum(axis=2)
     gaps = (present != (np.arange(present.shape[2]) < tokens[:, :, None])).any(axis=2)
     longest = tokens.max(axis=1, initial=0)[:, None]
     bad = np.argwhere(gaps | ((tokens > 0) & (tokens < longest)))
     if len(bad):
-        reason = "tokens are labelled; each annotator of a task labels its tokens from the first to the last."
+        reason = "tokens are labelled; each annotator of a task must label its tokens from the first to the last."
         rows = [BadRow("matrix", int(task), str(who), int(tokens[task, who]), reason) for task, who in bad[:SHOWN]]
-        raise DataError("The matrix holds ragged sequences.", rows, len(bad))
+        raise DataError("The matrix contains ragged sequences.", rows, len(bad))

@@ -1,13 +1,13 @@
-"""DrawnSpan: a span as an annotator drew it, perhaps inside another one, across its edge, or in several pieces.
+"""DrawnSpan: a span as an annotator drew it; it may be nested, overlap others, or have several pieces.
 
-Tags say one thing of a token, so they hold spans side by side alone. Other spans are kept next to the tags, in
-`CrowdSequences.drawn`, and each part of crowdzoo takes one of the two:
+Each token has one tag, so tags represent only spans that do not overlap. Other spans are stored next to the tags, in
+`CrowdSequences.drawn`, and each part of crowdzoo uses one of the two:
 
-- Votes on spans (`SpanVotes`) and the agreement of annotators take the spans as they were drawn.
-- Whatever needs one tag a token, such as the other methods and taggers, takes a projection: the `outermost` spans. The
-  reader counts what is lost.
+- Votes on spans (`SpanVotes`) and inter-annotator agreement use the spans as they were drawn.
+- What needs one tag per token, such as the other methods and taggers, uses a projection: the `outermost` spans. The
+  reader counts the spans that are lost.
 
-Where all spans of a file lie side by side, nothing is kept next to the tags, which hold them all.
+If no spans of a file overlap or have several pieces, only the tags are stored.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-GOLD = -1  # in the place of an annotator's code
+GOLD = -1  # in place of an annotator's code
 
 
 class DrawnSpan(NamedTuple):
@@ -24,8 +24,8 @@ class DrawnSpan(NamedTuple):
 
     Attributes:
         label: its type, such as "PER".
-        fragments: its pieces in the order of the text, first token and the one after the last of each; between two of
-            them lies a token. One piece as a rule.
+        fragments: its pieces in the order of the text, as first token and the one after the last; pieces are separated
+            by at least one token. Usually one piece.
     """
 
     label: str
@@ -42,10 +42,10 @@ class DrawnSpan(NamedTuple):
         return self.fragments[-1][1]
 
     def entry(self, edges: Sequence[Sequence[int]]) -> dict[str, Any]:
-        """As files of spans have it: start, end and label, and fragments where there are several.
+        """Returns the span as in files of spans: start, end and label, and fragments if there are several.
 
         Args:
-            edges: where each token of the sentence begins and ends.
+            edges: start and end of each token of the sentence.
         """
         pieces = [[edges[start][0], edges[end - 1][1]] for start, end in self.fragments]
         entry = {"start": pieces[0][0], "end": pieces[-1][1], "label": self.label}
@@ -53,26 +53,26 @@ class DrawnSpan(NamedTuple):
 
 
 def side_by_side(spans: Iterable[tuple[str, int, int]]) -> tuple[DrawnSpan, ...]:
-    """Spans of tags, each in one piece: label, first token and the one after the last."""
+    """Converts spans of tags (label, first token, the one after the last) to spans of one piece."""
     return tuple(DrawnSpan(label, ((start, end),)) for label, start, end in spans)
 
 
-# task and annotator (or `GOLD`) -> what was drawn; all who saw the task are there
+# task and annotator (or `GOLD`) -> the drawn spans; includes all who saw the task
 Drawn = Mapping[tuple[int, int], tuple[DrawnSpan, ...]]
 
 
 def outermost(spans: Iterable[DrawnSpan]) -> list[DrawnSpan]:
-    """The spans that tags can hold: the longest first, of equal ones that which begins first, then by label.
+    """Selects the spans that tags can represent, the longest first; ties go to the first in the text, then by label.
 
-    A span that has a token in common with one that was taken before is left out. A span in pieces counts from its first
-    token to its last one.
+    A span that shares a token with one selected before is left out. A span in pieces covers all tokens from its first
+    to its last.
     """
     ordered = sorted(spans, key=lambda span: (span.start - span.end, span.start, span.label))
     return [ordered[row] for row in apart((span.start, span.end) for span in ordered)]
 
 
 def apart(ends: Iterable[tuple[int, int]]) -> list[int]:
-    """Which spans stay when they are taken in this order, and none may have a token in common with an earlier one."""
+    """Selects, in this order, the spans that share no token with one selected before; returns their rows."""
     kept, covered = list[int](), set[int]()
     for row, tokens in enumerate(range(*pair) for pair in ends):
         if covered.isdisjoint(tokens):
@@ -82,7 +82,7 @@ def apart(ends: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def shared_tokens(first: Sequence[DrawnSpan], second: Sequence[DrawnSpan]) -> NDArray[np.int64]:
-    """Tokens that each span has in common with each of others, int64 [n, m]; there is one at least on either side."""
+    """Number of tokens that each span shares with each of the others, int64 [n, m]; n and m are at least one."""
     sides = [np.array([piece for span in side for piece in span.fragments], np.int64) for side in (first, second)]
     counts = [np.cumsum([0, *(len(span.fragments) for span in side)])[:-1] for side in (first, second)]
     ends, starts = (pick.outer(sides[0][:, at], sides[1][:, at]) for pick, at in ((np.minimum, 1), (np.maximum, 0)))
@@ -92,14 +92,15 @@ def shared_tokens(first: Sequence[DrawnSpan], second: Sequence[DrawnSpan]) -> ND
 
 
 def num_matched(first: Sequence[DrawnSpan], second: Sequence[DrawnSpan]) -> tuple[int, int]:
-    """How many spans of two annotators are the same, and how many match.
+    """Counts the spans of two annotators that are the same, and those that match.
 
-    Spans are the same if their labels and all their pieces are. They match if they have the label and a token in
-    common; each matches one of the other's at most, so that as many as possible do. 2 matched / (n + m) is the F1.
+    Spans are the same if their labels and all their pieces are equal. They match if they have the same label and share
+    a token; each matches at most one of the other annotator's, in the pairing with most matches. F1 is
+    2 matched / (n + m).
 
     Args:
-        first: n spans, each once.
-        second: m spans likewise.
+        first: n distinct spans.
+        second: m distinct spans.
     """
     same = len({*first} & {*second})
     if same == min(len(first), len(second)):

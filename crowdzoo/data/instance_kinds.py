@@ -1,4 +1,4 @@
-"""The kinds of instances: what was labelled, and which base model takes it (`reading.instances` reads their files)."""
+"""The kinds of instances, and the base model for each (`reading.instances` reads their files)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ INPUT_TYPES = (NUMBER, CATEGORY, TEXT, VECTOR, IMAGE)
 
 @dataclass(frozen=True, eq=False)
 class InstanceKind:
-    """One kind of instance. Kinds are equal where their names are.
+    """One kind of instance. Kinds with the same name are equal.
 
     Attributes:
-        name: in messages, and in the settings of the pipeline's components.
-        bases: kind of label -> name of the base model, as configurations write it.
+        name: name in messages and in the settings of the pipeline's components.
+        bases: kind of label -> name of the base model in configurations.
     """
 
     name: str
@@ -49,10 +49,10 @@ INSTANCE_KINDS = (VECTORS, TEXTS, IMAGES, TABLES, SENTENCES)
 
 
 def instance_kind(name: str) -> InstanceKind:
-    """The kind of that name.
+    """Returns the kind with this name.
 
     Raises:
-        ConfigError: it does not exist.
+        ConfigError: unknown name.
     """
     kinds = {kind.name: kind for kind in INSTANCE_KINDS}
     if name not in kinds:

@@ -14,27 +14,27 @@ from crowdzoo.errors import ConfigError, DataError, unknown
 
 @dataclass(frozen=True)
 class LabelKind:
-    """What labels of one kind look like. Ask for a fact instead of comparing names.
+    """Properties of one kind of labels. Ask for a property instead of comparing names.
 
-    Labels are classes, numbers on a scale, or values of their own: texts and marked images.
+    Labels are classes, numbers on a scale, or other values: texts and marked images.
 
     Attributes:
-        name: as it is in files and configurations.
+        name: name in files and configurations.
         title: what is labelled, in messages.
-        result: name of the class that holds what an aggregation found.
+        result: name of the class of an aggregation's result.
         has_numbers: labels are numbers on a scale.
-        values: what labels are that have values of their own, in messages: "texts", "marked images".
+        values: name of the values in messages if labels are other values: "texts", "marked images".
         has_regions: these values are `MarkedImage`.
-        has_positions: a task has one label a token, or a pixel; otherwise it has one.
+        has_positions: a task has one label per token or pixel; otherwise it has one.
         has_pixels: positions are the rows and columns of an image.
-        has_several: several classes may hold for a task; an annotator's answer is a set of them.
-        answers: names of the classes where the kind has its own, in the order of their codes; an annotation is then
-            about two tasks, left and right.
-        label_names: usual names of the column of labels, beyond those of every kind.
-        sorts: sorts of questions of a labelling platform (see `Platform.questions`) that such labels answer, the
+        has_several: several classes may apply to a task; an annotator's answer is a set of them.
+        answers: names of the classes if the kind fixes them, in the order of their codes; an annotation then compares
+            two tasks, left and right.
+        label_names: usual names of the label column, in addition to those of every kind.
+        sorts: sorts of questions on a labelling platform (see `Platform.questions`) that such labels answer, the
             preferred one first.
         trained: deep methods learn from such labels.
-        learned_as: the kind of the layers that do, one of `LAYER_KINDS`; empty: the kind itself.
+        learned_as: kind of the layers that learn from such labels, one of `LAYER_KINDS`; empty: the kind itself.
     """
 
     name: str
@@ -74,12 +74,12 @@ class LabelKind:
 
     @property
     def number_columns(self) -> tuple[str, ...]:
-        """Those of them that hold numbers where other kinds have names."""
+        """Those of these columns that hold numbers where other kinds have names."""
         return ("label",) * self.has_numbers
 
     @cached_property
     def arrays(self) -> tuple[str, ...]:
-        """Attributes of `Annotations` that are None for some other kinds."""
+        """Attributes of `Annotations` that this kind has and some other kinds do not."""
         there = {"classes": self.has_classes, "positions": self.has_positions, "right_ids": self.has_pairs}
         return tuple(name for name, is_there in {**there, "values": bool(self.values)}.items() if is_there)
 
@@ -90,22 +90,22 @@ class LabelKind:
 
     @property
     def one_class(self) -> bool:
-        """Whether a task has one class: not one per token, not several, and no second task."""
+        """Whether a task has a single class: not one per token, not several, and not a comparison of two tasks."""
         return self.has_classes and self.one_label and not self.has_several
 
     @property
     def one_label(self) -> bool:
-        """Whether an annotation is one answer to one task: not a label per token, and no second task."""
+        """Whether an annotation is one answer to one task: not one per token, and not a comparison of two tasks."""
         return not (self.has_positions or self.has_pairs)
 
     @property
     def argument(self) -> str:
-        """How a call names the kind after other arguments: ", kind='region'", and nothing for the default."""
+        """The kind as a further argument of a call, such as ", kind='region'"; empty for the default."""
         return "" if self.one_class else f", kind={self.name!r}"
 
     @property
     def learned(self) -> LabelKind:
-        """What the labels are in memory, for the layers that learn from them."""
+        """The kind of the labels in memory, for the layers that learn from them."""
         return LAYER_KINDS[self.learned_as or self.name]
 
     @property
@@ -115,17 +115,17 @@ class LabelKind:
 
     @property
     def tensor_dtype(self) -> str:
-        """Type of labels in a batch, for Keras: "int32", or "float32" for numbers."""
+        """Type of labels in a batch for Keras: "int32", or "float32" for numbers."""
         return "float32" if self.has_numbers else "int32"
 
     @property
     def missing(self) -> float:
-        """What is where there is no label: -1, or NaN for numbers."""
+        """Value of a missing label: -1, or NaN for numbers."""
         return np.nan if self.has_numbers else -1
 
     @property
     def axes(self) -> int:
-        """Axes of an array with one answer for each task: 1, 2 with tokens, or 3 with pixels."""
+        """Number of axes of an array with one answer per task: 1, 2 with tokens, or 3 with pixels."""
         return 1 + self.has_positions + self.has_pixels
 
     @property
@@ -139,7 +139,7 @@ class LabelKind:
         return ("rows", "columns") if self.has_pixels else ("tokens",) * self.has_positions
 
     def observed(self, labels: np.ndarray) -> np.ndarray:
-        """Where there is a label: bool, of the labels' shape."""
+        """Marks the labels that are not missing: bool, of the labels' shape."""
         return ~np.isnan(labels) if self.has_numbers else labels >= 0
 
 
@@ -175,7 +175,7 @@ REGION = LabelKind(
     learned_as="segmentation",
 )
 LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, FREE_TEXT, REGION)}
-# what a kind may be called -> its name
+# other names of a kind -> its name
 _WORDS = {
     "classification": "labels ordinal",
     "regression": "scores numbers",
@@ -187,22 +187,22 @@ _WORDS = {
 OTHER_NAMES = {kind.title: kind.name for kind in LABEL_KINDS.values()} | {
     word: name for name, words in _WORDS.items() for word in words.split()
 }
-# How annotations of classes are understood where several may hold for a task
+# How annotations of classes are understood if several may apply to a task
 MULTI_LABEL = LabelKind("multi-label", "several labels", "MultiLabelAggregation", has_several=True, trained=False)
-# Labels that are arrays in memory, for layers and models; there are no tables of them
+# Labels that are arrays in memory, for layers and models; no table holds them
 SEGMENTATION = LabelKind("segmentation", "masks", "", has_positions=True, has_pixels=True)
 LAYER_KINDS = {**LABEL_KINDS, SEGMENTATION.name: SEGMENTATION}
 
 
 def label_kind(name: object, kinds: Mapping[str, LabelKind] = LABEL_KINDS) -> LabelKind:
-    """The kind of that name.
+    """Returns the kind with this name.
 
     Args:
-        name: of a kind.
-        kinds: those there are; `LAYER_KINDS` for layers.
+        name: name of a kind.
+        kinds: the known kinds; `LAYER_KINDS` for layers.
 
     Raises:
-        ConfigError: it does not exist.
+        ConfigError: unknown name.
     """
     if isinstance(name, str) and name in kinds:
         return kinds[name]
@@ -210,34 +210,34 @@ def label_kind(name: object, kinds: Mapping[str, LabelKind] = LABEL_KINDS) -> La
 
 
 def require_annotations(annotations: Any, who: str, instead: str = "") -> None:
-    """Refuses a frame or an array where `Annotations` are needed.
+    """Raises an error if a frame or an array is passed where `Annotations` are needed.
 
     Args:
-        annotations: what came.
-        who: what takes annotations, for the message.
-        instead: what to write for a frame, before other ways.
+        annotations: the argument to check.
+        who: name of what needs annotations, for the message.
+        instead: what to write for a frame before `Annotations.from_frame`, for the message.
 
     Raises:
-        DataError: no annotations.
+        DataError: not `Annotations`.
     """
     if not isinstance(getattr(annotations, "label_kind", None), LabelKind):
         raise DataError(
-            f"{who} takes Annotations, not {type(annotations).__name__}. For a frame write {instead}"
-            "Annotations.from_frame(frame); for a matrix, tasks in rows, Annotations.from_dense(matrix)."
+            f"{who} needs Annotations, got {type(annotations).__name__}. For a frame use {instead}"
+            "Annotations.from_frame(frame); for a matrix with tasks in rows, Annotations.from_dense(matrix)."
         )
 
 
 def require_kind(actual: LabelKind, who: str, *kinds: LabelKind) -> None:
-    """Refuses another kind.
+    """Raises an error for annotations of the wrong kind.
 
     Args:
-        actual: that of the annotations.
-        who: what takes them, for the message.
-        *kinds: what it takes.
+        actual: kind of the annotations.
+        who: name of what needs them, for the message.
+        *kinds: accepted kinds.
 
     Raises:
-        DataError: the kind is not one of these.
+        DataError: the kind is not one of `kinds`.
     """
     if actual not in kinds:
         wanted = " or ".join(repr(kind.name) for kind in kinds)
-        raise DataError(f"{who} takes annotations of kind {wanted}, got kind {actual.name!r}.")
+        raise DataError(f"{who} needs annotations of kind {wanted}, got kind {actual.name!r}.")

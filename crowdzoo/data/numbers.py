@@ -1,4 +1,4 @@
-"""Columns of numbers: labels of regression, positions, confidence, timestamps."""
+"""Columns of numbers: ratings, positions, confidence, timestamps."""
 
 import functools
 import re
@@ -13,26 +13,26 @@ import pyarrow.compute as pc
 
 from crowdzoo.errors import Setting
 
-# 01.03.2026 10:00: the day comes first wherever points separate
+# 01.03.2026 10:00: the day comes first in dates with points
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?$")
 _ZONE = re.compile(r"^[A-Z][a-z]{2}\b.* ([ECMP][SD]T|UTC|GMT|[+-]\d{4})\b")
-_FRACTION = re.compile(r"(?<=:\d\d)\.\d+")  # of seconds
+_FRACTION = re.compile(r"(?<=:\d\d)\.\d+")  # fractions of a second
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*$")
 
-# numbers of bad rows, and the reason or what makes it from the value
+# numbers of bad rows, and the reason or a function that makes it from the value
 Problem = tuple[np.ndarray, "str | Callable[[Any], str]"]
 
 
 def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.ndarray, list[Problem]]:
-    """Numbers of a column, and the rows that hold none with the reason.
+    """Reads the numbers of a column, and finds the rows without one.
 
     Args:
-        column: its name.
+        column: name of the column.
         values: text, numbers or times [n].
         decimal: decimal mark of numbers in text.
 
     Returns:
-        float64 [n] (int64 [n] for positions), and pairs of row numbers and a reason.
+        float64 [n] (int64 [n] for positions), and pairs of row numbers and the reason why they are bad.
     """
     missing = values.is_null().to_numpy(zero_copy_only=False)
     unreadable = np.zeros(len(values), dtype=bool)
@@ -76,7 +76,7 @@ def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.nd
 
 
 def _not_finite(value: Any) -> str:
-    """Why a text is not a rating, with a fix where a file may mean that there is no label."""
+    """Why a text is not a rating, with a fix if it may mean that the label is missing."""
     if not isinstance(value, str) or value.lower() != "nan":
         return "is not a finite number."
     return f"is not a finite number. {_no_label(value)}"
@@ -87,14 +87,14 @@ def _no_label(text: str) -> str:
 
 
 def no_number(noun: str, value: Any) -> str:
-    """Why a text is not a number, with a fix where the decimal mark is all that is wrong."""
+    """Why a text is not a number, with a fix if only the decimal mark is wrong."""
     comma = f" For numbers with a decimal comma give {Setting('decimal', ',')}."
     way_out = comma if _DECIMAL_COMMA.match(str(value)) else ""
     return f"is not {noun}.{way_out}"
 
 
 def _no_rating(value: Any) -> str:
-    """Why a text is not a rating, and the fix for words of a scale and for words that mean a missing rating."""
+    """Why a text is not a rating, with a fix for words of a scale and for words that mean a missing rating."""
     text = str(value).strip()
     if text.casefold() in ("na", "n/a", "none", "null", "#n/a"):
         return f"is not a number. {_no_label(text)}"
@@ -107,16 +107,16 @@ def _no_rating(value: Any) -> str:
 def parse_numbers(
     column: str, texts: pa.Array, missing: np.ndarray, decimal: str = "."
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers written as text, and where the text is not one. Python looks only at what Arrow cannot read.
+    """Parses numbers written as text, and marks other texts. Python parses only what Arrow cannot.
 
     Args:
-        column: its name; that of timestamps may hold dates.
-        texts: large_string [n], without white space around.
-        missing: bool [n], where nothing is to be read.
-        decimal: decimal mark; with a comma a point is not part of a number.
+        column: name of the column; "timestamp" may contain dates.
+        texts: large_string [n], without surrounding white space.
+        missing: bool [n], True where nothing is to be read.
+        decimal: decimal mark; if it is a comma, numbers must not contain points.
 
     Returns:
-        float64 [n], 0 where there is no number, and bool [n] where the text is not one.
+        float64 [n], 0 where nothing was read, and bool [n], True where the text is not a number.
     """
     if decimal == "," and column not in ("position", "timestamp"):
         texts = pc.replace_substring(pc.replace_substring(texts, ".", "point"), ",", ".")
@@ -134,9 +134,9 @@ def parse_numbers(
 
 
 def parse_number(column: str, text: str) -> float | None:
-    """The number that a text is, of the column "timestamp" also a date; None where it is neither."""
+    """Parses a number, or for the column "timestamp" also a date; None if the text is neither."""
     try:
-        # Python would take 1_000, which no other reader does
+        # Python would accept 1_000, which no other reader does
         number = None if "_" in text else float(text)
         return float(in_seconds(number)) if number is not None and column == "timestamp" else number
     except ValueError:
@@ -148,7 +148,7 @@ def parse_number(column: str, text: str) -> float | None:
             return datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc).timestamp()
         if _ZONE.search(text) and (parts := parsedate_tz(text)):  # Sat Mar 02 10:11:12 PST 2024
             return float(mktime_tz(parts))
-        text = _FRACTION.sub(lambda digits: f"{digits[0]:0<7}"[:7], text)  # Python 3.10 reads three or six alone
+        text = _FRACTION.sub(lambda digits: f"{digits[0]:0<7}"[:7], text)  # Python 3.10 reads only three or six digits
         moment = datetime.fromisoformat(re.sub(r" ?(Z|UTC|GMT|[+-]00:?00)$", "+00:00", text, flags=re.IGNORECASE))
     except (ValueError, OverflowError):
         return None
@@ -156,23 +156,23 @@ def parse_number(column: str, text: str) -> float | None:
 
 
 def in_seconds(times: Any) -> Any:
-    """Times since 1970 in seconds; by their size they are in seconds, or in milli-, micro- or nanoseconds."""
+    """Converts times since 1970 to seconds; their size tells seconds from milli-, micro- and nanoseconds."""
     size = np.abs(times)
     return times / np.select([size >= 1e17, size >= 1e14, size >= 1e11], [1e9, 1e6, 1e3], 1.0)
 
 
 def outside_scale(ratings: np.ndarray, low: float | None, high: float | None) -> np.ndarray:
-    """Which ratings lie outside of a scale.
+    """Marks ratings outside a scale.
 
     Args:
         ratings: float of any shape.
-        low: lowest one in the scale, or None.
-        high: highest one, or None.
+        low: lowest rating of the scale, or None.
+        high: highest rating of the scale, or None.
 
     Returns:
-        bool of the ratings' shape; a NaN or an infinity is outside.
+        bool of the ratings' shape; NaN and infinities are outside.
     """
-    # not < and >: a NaN would pass those
+    # not < and >: NaN would pass those
     inside = np.isfinite(ratings)
     if low is not None:
         inside &= ratings >= low
@@ -182,6 +182,6 @@ def outside_scale(ratings: np.ndarray, low: float | None, high: float | None) ->
 
 
 def scale_reason(low: float | None, high: float | None) -> str:
-    """What is wrong with a rating outside, and what to do."""
+    """Why a rating outside the scale is refused, and the fix."""
     scale = f"{'...' if low is None else f'{low:g}'} to {'...' if high is None else f'{high:g}'}"
-    return f"is outside of the scale {scale}. Fix the rating or remove it, or change low and high."
+    return f"is outside the scale {scale}. Fix the rating or remove it, or change low and high."

@@ -1,4 +1,4 @@
-"""Lists in order as text, such as a>b=c: a is better than b, and b as good as c."""
+"""Ordered lists as text, such as a>b=c: a is better than b, and b is as good as c."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 
 from crowdzoo.errors import DataError
 
-Order = list[list[str]]  # the best first; those of one inner list are equally good
+Order = list[list[str]]  # best first; tasks of an inner list are equally good
 
 
 def parse_order(text: str) -> Order:
-    """The tasks of a list in order.
+    """Parses an ordered list of tasks.
 
     Args:
-        text: "a>b=c", or a list of JSON or Python, `["a", ["b", "c"]]`, where a name holds one of these marks.
+        text: "a>b=c", or if a name contains these marks a list of JSON or Python, `["a", ["b", "c"]]`.
 
     Raises:
-        DataError: it is not such a list, has fewer than two tasks, an empty name, or a task twice.
+        DataError: not such a list, fewer than two tasks, an empty name, or a task twice.
 
     Example:
         >>> from crowdzoo.data.orders import parse_order
@@ -30,14 +30,14 @@ def parse_order(text: str) -> Order:
         try:
             tiers = [*ast.literal_eval(text.strip())]
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-            raise DataError('is not a list in order. Write a>b=c, or ["a", ["b", "c"]].') from None
+            raise DataError('is not an ordered list. Write a>b=c, or ["a", ["b", "c"]].') from None
     order = [[*map(_name, tier)] if isinstance(tier, (list, tuple)) else [_name(tier)] for tier in tiers]
     names = [name for tier in order for name in tier]
     if "" in names or [] in order:
         raise DataError("has an empty name. Write the best first, as in a>b=c.")
     if len(names) < 2:
         parts = [part.strip() for part in re.split("[,;|]", "".join(names))]
-        fix = "Remove the row." if len(parts) < 2 else f"If it is several, write {'>'.join(parts)}, the best first."
+        fix = "Remove the row." if len(parts) < 2 else f"If it is several tasks, write {'>'.join(parts)}, best first."
         raise DataError(f"is a list of one task: there is nothing to compare. {fix}")
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f"has {twice[0]!r} twice. Keep one.")
@@ -46,14 +46,14 @@ def parse_order(text: str) -> Order:
 
 def _name(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise DataError('holds something else than names. Write a>b=c, or ["a", ["b", "c"]].')
+        raise DataError('contains something other than names. Write a>b=c, or ["a", ["b", "c"]].')
     return str(value).strip()
 
 
 def order_pairs(order: Sequence[Sequence[str]]) -> Iterator[tuple[str, str, str]]:
-    """Each two tasks of a list, as left, right, and which is better ("left", "right" or "equal").
+    """Yields all pairs of tasks of a list as left, right, and which is better ("left", "right" or "equal").
 
-    Which side a task is on depends on the names alone, so that it says nothing of how good the task is.
+    The side of a task depends only on the names, so that it carries no information on quality.
     """
     tiers = {name: tier for tier, names in enumerate(order) for name in names}
     names = sorted(tiers)

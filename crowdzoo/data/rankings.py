@@ -1,4 +1,4 @@
-"""Rankings: lists of tasks that annotators put in order, the best first."""
+"""Rankings: lists of tasks that annotators ordered, best first."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ANSWERS = np.array(["left", "right", "equal"], object)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rankings:
-    """Lists of tasks in order. L lists with M places together, N tasks, R annotators.
+    """Ordered lists of tasks: L lists with M places in total, N tasks, R annotators.
 
     Attributes:
-        list_ids: list of each place, int64 [M], 0 to L - 1; places of a list follow each other, the best task first and
-            those without a rank last.
+        list_ids: list of each place, int64 [M], 0 to L - 1; places of a list are contiguous, the best task first and
+            tasks without a rank last.
         task_ids: task codes, int64 [M].
-        ranked: whether the task has a rank, bool [M]; one without was shown, and is worse than all that have one.
+        ranked: whether the task has a rank, bool [M]; a task without one was shown, and is worse than all ranked ones.
         annotator_ids: annotator of each list, int64 [L].
         tasks: names [N].
         annotators: names [R].
@@ -47,22 +47,24 @@ class Rankings:
     def from_arrays(
         cls, task: ArrayLike, annotator: ArrayLike, rank: ArrayLike, lists: ArrayLike | None = None
     ) -> Rankings:
-        """Makes rankings from columns, a row a place.
+        """Creates rankings from columns with one row per place.
 
         Args:
             task: names, [M].
             annotator: names, [M].
-            rank: numbers, [M], the lowest is the best; NaN where the task was shown and has no rank.
-            lists: names of the lists, [M]; None: each annotator has one.
+            rank: numbers, [M], the best has the lowest; NaN if the task was shown and not ranked.
+            lists: names of the lists, [M]; None: one list per annotator.
 
         Raises:
-            DataError: columns of other lengths, a list of two annotators or of fewer than two tasks, without a rank,
-                with a task twice or with equal ranks; names the row (from 0).
+            DataError: columns of different lengths, or a list with two annotators, fewer than two tasks, no rank, a
+                task twice or equal ranks; the message names the row (from 0).
         """
         columns = [np.asarray(column) for column in (task, annotator, annotator if lists is None else lists)]
         numbers = np.asarray(rank, dtype=np.float64)
         if any(column.shape != numbers.shape or column.ndim != 1 for column in columns):
-            raise DataError(f"rankings: columns of one length, got {[len(column) for column in (*columns, numbers)]}.")
+            raise DataError(
+                f"rankings: columns must have the same length, got {[len(column) for column in (*columns, numbers)]}."
+            )
         (tasks, task_ids), (annotators, annotator_ids), (names, list_ids) = (
             np.unique(column, return_inverse=True) for column in columns
         )
@@ -76,14 +78,14 @@ class Rankings:
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """Where each list begins, and the end of the last, int64 [L + 1]."""
+        """Where each list starts, and the end of the last one, int64 [L + 1]."""
         return np.searchsorted(self.list_ids, np.arange(len(self) + 1))
 
     def preferences(self) -> Annotations:
-        """The rankings as pairs: of each list, each task with a rank against all that come after it.
+        """Converts the rankings to pairs: each ranked task of a list against all that come after it.
 
-        A list of m tasks gives m (m - 1) / 2 pairs, which are not independent: a method that learns from them takes
-        itself to be surer than it may. Which side a task is on depends on nothing that says how good it is.
+        A list of m tasks gives up to m (m - 1) / 2 pairs, which are not independent: a method that learns from them is
+        overconfident. The side of a task is independent of its quality.
         """
         starts, before, after = self.starts, [], []
         for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
@@ -111,7 +113,7 @@ def find_problems(
     list_ids: NDArray[np.int64],
     ranks: NDArray[np.float64],
 ) -> list[tuple[int, str, str]]:
-    """What is wrong with lists: rows, columns (task, rank or list) and reasons, in the order of the rows.
+    """Finds errors in lists: rows, columns (task, rank or list) and reasons, in the order of the rows.
 
     Args:
         task_ids: task codes, [M].
@@ -130,12 +132,12 @@ def find_problems(
 
     everything = np.ones(len(ranks), bool)
     repeated(task_ids, everything, "task", "is in its list twice. Keep one row.")
-    repeated(ranks, ~np.isnan(ranks), "rank", "is the rank of two tasks of a list. Ranks of a list differ.")
+    repeated(ranks, ~np.isnan(ranks), "rank", "is the rank of two tasks of a list. Ranks in a list must differ.")
     number = int(list_ids.max(initial=-1)) + 1
     first = np.full(number, len(ranks))
     np.minimum.at(first, list_ids, np.arange(len(ranks)))
     for row in np.flatnonzero(annotator_ids != annotator_ids[first[list_ids]]).tolist():
-        problems.setdefault(row, ("list", "is a list of two annotators. Give each of them a list of its own."))
+        problems.setdefault(row, ("list", "is a list of two annotators. Give each a separate list."))
     for row in first[np.bincount(list_ids, minlength=number) < 2].tolist():
         problems.setdefault(row, ("list", "is a list of one task: there is nothing to compare. Remove it."))
     for row in first[np.bincount(list_ids, ~np.isnan(ranks), number) < 1].tolist():

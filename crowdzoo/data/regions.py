@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.errors import ConfigError, DataError, short_repr
 from crowdzoo.files.json import JsonError, parse_json
 
-OUTSIDE = 1.0  # pixels by which an edge may lie outside of the image, as tools round; it is moved to the image's edge
-RADIUS = 0.03  # of the diagonal of an image, up to which two points are one object unless another distance is given
+OUTSIDE = 1.0  # pixels by which an edge may lie outside the image, as tools round; it is moved to the image's edge
+RADIUS = 0.03  # default distance within which two points are one object, as a fraction of the image's diagonal
 
 Box = tuple[float, float, float, float]
 Point = tuple[float, float]
@@ -25,17 +25,17 @@ Codes = NDArray[np.int64]
 
 
 class Mask(TypedDict):
-    """A mask as pycocotools has it."""
+    """A mask in the format of pycocotools."""
 
     size: list[int]  # height, width
     counts: bytes
 
 
 def mask_tools() -> ModuleType:
-    """The module `pycocotools.mask`.
+    """Imports the module `pycocotools.mask`.
 
     Raises:
-        ConfigError: it, or Pillow, which reads and writes PNG, is not installed.
+        ConfigError: pycocotools, or Pillow, which reads and writes PNG, is not installed.
     """
     try:
         import PIL  # noqa: F401
@@ -47,10 +47,10 @@ def mask_tools() -> ModuleType:
 
 
 def run_lengths(counts: str) -> Codes:
-    """Lengths of a mask's runs, column by column, outside and inside in turn; of COCO's compressed counts.
+    """Decodes COCO's compressed counts: lengths of a mask's runs, column by column, alternately outside and inside.
 
     Raises:
-        DataError: no such counts.
+        DataError: invalid counts.
     """
     letters = np.frombuffer(counts.encode("latin-1", "replace"), np.uint8).astype(np.int64) - 48
     ends = np.flatnonzero(letters & 32 == 0)
@@ -62,19 +62,19 @@ def run_lengths(counts: str) -> Codes:
     starts = ends + 1 - lengths
     places = np.arange(len(letters)) - np.repeat(starts, lengths)
     runs = np.add.reduceat((letters & 31) << 5 * places, starts) - ((letters[ends] >> 4 & 1) << 5 * lengths)
-    for first in (1, 2):  # from the fourth run on, what it is more than the one before the last
+    for first in (1, 2):  # from the fourth run on, counts are differences to the run two places before
         runs[first::2] = np.cumsum(runs[first::2])
     return runs
 
 
 def mask_of_runs(runs: ArrayLike, height: int, width: int) -> str:
-    """COCO's compressed counts of runs, see `run_lengths`."""
+    """Encodes runs (see `run_lengths`) as COCO's compressed counts."""
     mask = {"size": [height, width], "counts": np.asarray(runs, np.int64).tolist()}
     return str(mask_tools().frPyObjects(mask, height, width)["counts"], "ascii")
 
 
 def mask_of_pixels(pixels: NDArray[np.bool_]) -> str:
-    """COCO's compressed counts of an image, bool [height, width]."""
+    """Encodes an image, bool [height, width], as COCO's compressed counts."""
     return str(mask_tools().encode(np.asfortranarray(pixels, np.uint8))["counts"], "ascii")
 
 
@@ -84,12 +84,11 @@ class Region:
 
     Attributes:
         label: name of its class.
-        shape: a box (left, top, width, height, in pixels), a point (x, y), or the counts of a mask as COCO compresses
-            them.
-        score: how sure it is, from 0 to 1; None where an annotator marked it.
-        category_id: number of the class in a file of COCO; None: unknown. Regions are equal without it.
-        marked_by: number of annotators who marked a point; None where an annotator marked it.
-        covariance: of their x and y, in square pixels, 2 x 2; None for fewer than two.
+        shape: a box (left, top, width, height, in pixels), a point (x, y), or a mask in COCO's compressed counts.
+        score: confidence, from 0 to 1; None for regions by an annotator.
+        category_id: number of the class in a COCO file; None if unknown. Ignored in comparisons.
+        marked_by: number of annotators who marked an aggregated point; None for regions by an annotator.
+        covariance: covariance of the annotators' x and y, in square pixels, 2 x 2; None for fewer than two annotators.
     """
 
     label: str
@@ -107,15 +106,15 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class MarkedImage:
-    """What one annotator marked on one image; without regions it was seen, and nothing was marked.
+    """The regions that one annotator marked on one image; without regions, the annotator saw it and marked nothing.
 
-    `Annotations.values` of kind "region" are such images; files hold their `text`. Images with equal text are equal.
+    They are the `Annotations.values` of kind "region"; files contain their `text`. Images with equal text are equal.
 
     Attributes:
-        height: of the image, in pixels.
-        width: likewise.
-        regions: in the order in which they were marked.
-        image_id: number of the image in a file of COCO; None: unknown.
+        height: height of the image, in pixels.
+        width: width of the image, in pixels.
+        regions: the regions in the order in which they were marked.
+        image_id: number of the image in a COCO file; None if unknown.
 
     Examples:
         >>> from crowdzoo.data.regions import MarkedImage
@@ -133,17 +132,18 @@ class MarkedImage:
 
     @classmethod
     def of(cls, size: Sequence[int], entries: Iterable[Mapping[str, Any]], image_id: object = None) -> MarkedImage:
-        """Checks regions.
+        """Creates an image from its regions and checks them.
 
         Args:
             size: height and width of the image.
-            entries: of each region `category`, and one of `bbox` ([left, top, width, height]), `polygons` (lists of x
-                and y in turn), `counts` (of a mask: a list, or as COCO compresses them) and `point` ([x, y]); and
-                perhaps `score` and `category_id`, and for an aggregated point `marked_by` and `covariance`.
-            image_id: see there; what is not an integer is not kept, likewise of categories.
+            entries: one mapping per region, with `category` and one of `bbox` ([left, top, width, height]), `polygons`
+                (lists of alternating x and y), `counts` (of a mask: a list, or COCO's compressed counts) and `point`
+                ([x, y]); optionally `score` and `category_id`, for an aggregated point also `marked_by` and
+                `covariance`.
+            image_id: see the class. Ids of images and categories that are not integers are dropped.
 
         Raises:
-            DataError: a size, a category or a shape that cannot be; says which entry, the value and what to do.
+            DataError: an invalid size, category or shape; the message names the entry, the value and the fix.
         """
         if [*map(type, size)] != [int, int] or min(size) < 1 or size[0] * size[1] >= 1 << 31:
             raise DataError(f"the image is of size {short_repr(size)}. Write height and width in pixels.")
@@ -167,7 +167,7 @@ class MarkedImage:
 
     @classmethod
     def parse(cls, text: str) -> MarkedImage:
-        """The image of a `text`; raises what `of` does, and for other text."""
+        """Parses a `text`; raises as `of`, and for text of another form."""
         try:
             value = parse_json(text)
             size, entries = [*value["size"]], [dict(entry) for entry in value["regions"]]
@@ -175,11 +175,11 @@ class MarkedImage:
             form = '{"size": [height, width], "regions": [{"category": ..., "bbox": [...]}, ...]}'
             raise DataError(f"{short_repr(text)} holds no regions. Write {form}.") from None
         image = cls.of(size, entries, value.get("image_id"))
-        image.__dict__["text"] = text  # as it was written: an image that is read is equal to the one that was saved
+        image.__dict__["text"] = text  # unchanged, so that an image equals the one that was saved
         return image
 
     def rename(self, names: Mapping[str, str]) -> MarkedImage:
-        """The image with other names of classes, old -> new."""
+        """Renames classes, old -> new."""
         regions = (
             replace(region, label=names[region.label], category_id=None) if region.label in names else region
             for region in self.regions
@@ -202,19 +202,19 @@ class MarkedImage:
 
     @property
     def distinct(self) -> MarkedImage:
-        """The image with regions that are equal once; itself if all differ."""
+        """The image without duplicate regions; itself if all differ."""
         regions = tuple(dict.fromkeys(self.regions))
         return self if len(regions) == len(self.regions) else replace(self, regions=regions)
 
     @cached_property
     def text(self) -> str:
-        """As JSON, which `parse` reads; `str(image)` is the same."""
+        """The image as JSON for `parse`; `str(image)` is the same."""
         ids = {} if self.image_id is None else {"image_id": self.image_id}
         return json.dumps({"size": self.size, **ids, "regions": [*map(_entry, self.regions)]})
 
     @cached_property
     def masks(self) -> list[Mask]:
-        """The regions as masks; boxes are filled, and a point is the pixel in which it lies."""
+        """The regions as masks; boxes are filled, and a point is one pixel."""
         size, fill = [*self.size], mask_tools().frPyObjects
         shapes = [region.shape for region in self.regions]
         return [
@@ -223,13 +223,13 @@ class MarkedImage:
         ]
 
     def _box(self, shape: Box | Point) -> NDArray[np.float64]:
-        """A box as pycocotools takes it, [1, 4]; for a point its pixel."""
+        """A box in the format of pycocotools, [1, 4]; for a point its pixel."""
         pixel = np.minimum(np.floor(shape[:2]), (self.width - 1, self.height - 1))
         return np.array([shape if len(shape) == 4 else (*pixel, 1, 1)], np.float64)
 
     @cached_property
     def boxes(self) -> NDArray[np.float64]:
-        """Left, top, width and height of the regions, [n, 4]; those of a point are 0."""
+        """Left, top, width and height of the regions, [n, 4]; for points width and height are 0."""
         shapes = zip((region.shape for region in self.regions), self.masks, strict=True)
         boxes = [mask_tools().toBbox(mask) if isinstance(shape, str) else (*shape, 0, 0)[:4] for shape, mask in shapes]
         return np.array(boxes, np.float64).reshape(-1, 4)
@@ -245,7 +245,7 @@ class MarkedImage:
 
     @property
     def num_points(self) -> int:
-        """Number of the regions that are points."""
+        """Number of regions that are points."""
         return sum(map(len, self.points.values()))
 
     @cached_property
@@ -260,23 +260,23 @@ class MarkedImage:
 
     @cached_property
     def ends(self) -> dict[str, Codes]:
-        """Class -> where the runs of its mask end, see `run_lengths`."""
+        """Class -> where the runs of its mask end (see `run_lengths`)."""
         return {label: np.cumsum(run_lengths(str(mask["counts"], "ascii"))) for label, mask in self.of_classes.items()}
 
 
 def dice(first: MarkedImage, second: MarkedImage, radius: float | None = None) -> float:
-    """Dice's coefficient: of the pixels that each gave a class, the share to which both gave it; 1 where none did.
+    """Dice coefficient: twice the pixels that both give the same class, over the pixels of both; 1 if both are empty.
 
-    A pixel with two classes counts twice. Intersection over union is d / (2 - d). For points it is their F1: of those
-    that each marked, the share that is matched, see `matched_points`. Where there are both it is the mean of the two.
+    A pixel with two classes counts twice. Intersection over union is d / (2 - d). For points the coefficient is their
+    F1, the share of points that `matched_points` pairs. With both masks and points it is the mean of the two.
 
     Args:
         first: regions of an image.
-        second: others, of an image of the same size.
-        radius: of points, in pixels; None: `RADIUS` of the diagonal.
+        second: other regions, of an image of the same size.
+        radius: matching radius of points, in pixels; None: `RADIUS` times the diagonal.
 
     Raises:
-        DataError: images of two sizes.
+        DataError: the images differ in size.
     """
     if first.size != second.size:
         sizes = f"{first.height} x {first.width} and {second.height} x {second.width}"
@@ -291,15 +291,15 @@ def dice(first: MarkedImage, second: MarkedImage, radius: float | None = None) -
 
 
 def matched_points(first: MarkedImage, second: MarkedImage, radius: float | None = None) -> NDArray[np.float64]:
-    """Distances of points of one class that are matched within a radius: as many as can be, and as near as can be.
+    """Matches points of the same class within a radius, as many and as close as possible, and returns their distances.
 
     Args:
         first: regions of an image.
-        second: others, of an image of the same size.
-        radius: in pixels; None: `RADIUS` of the diagonal.
+        second: other regions, of an image of the same size.
+        radius: radius in pixels; None: `RADIUS` times the diagonal.
 
     Returns:
-        Pixels, of each pair; a point is in one pair at most.
+        Distance of each pair, in pixels; a point is in at most one pair.
     """
     from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
@@ -307,14 +307,14 @@ def matched_points(first: MarkedImage, second: MarkedImage, radius: float | None
     radius, distances = radius_of(first, radius), [np.empty(0)]
     for label in first.points.keys() & second.points.keys():
         apart = cdist(first.points[label], second.points[label])
-        # a pair within the radius outweighs all that can be saved in distance
+        # a pair within the radius outweighs any saving in distance
         pairs = linear_sum_assignment(np.where(apart <= radius, apart - radius * (1 + min(apart.shape)), 0))
         distances.append(apart[pairs][apart[pairs] <= radius])
     return np.concatenate(distances)
 
 
 def radius_of(image: MarkedImage, radius: float | None = None) -> float:
-    """The radius in pixels within which two points of an image are one; None: `RADIUS` of the diagonal."""
+    """The radius in pixels within which two points of an image are one; None: `RADIUS` times the diagonal."""
     return float(RADIUS * np.hypot(*image.size)) if radius is None else radius
 
 
@@ -335,7 +335,7 @@ def _covariance(value: ArrayLike | None) -> Covariance | None:
 
 
 def _inside(points: NDArray[np.float64], height: int, width: int) -> NDArray[np.float64]:
-    """Points, [n, 2] of x and y, where those a little outside lie on the edge."""
+    """Moves points [n, 2] of x and y that lie slightly outside to the image's edge."""
     if not np.isfinite(points).all():
         raise DataError("has a number that is not finite. Mark it again, or leave it out.")
     inside = np.minimum(np.maximum(points, 0), (width, height))
@@ -378,7 +378,7 @@ def _counts(value: str | list[int], height: int, width: int) -> str:
     runs = np.array(value, np.int64) if isinstance(value, list) else run_lengths(value)
     if ((runs < 0) | (runs > height * width)).any() or runs.sum() != height * width:
         total = f"{height} x {width} = {height * width:,}"
-        raise DataError(f"sum to {runs.sum():,} pixels, and the image has {total}. Correct them, or the size.")
+        raise DataError(f"sum to {runs.sum():,} pixels, but the image has {total}. Correct them, or the size.")
     if len(runs) < 2:
         raise DataError("covers no pixel. Mark it again, or leave it out.")
     return mask_of_runs(runs, height, width) if isinstance(value, list) else value

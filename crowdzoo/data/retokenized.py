@@ -1,4 +1,4 @@
-"""Sentences cut into the tokens that a served model will see."""
+"""Sentences split into the tokens that a served model will see."""
 
 from dataclasses import replace
 
@@ -13,18 +13,17 @@ from crowdzoo.data.tokens import split_tokens
 
 
 def retokenized(sequences: CrowdSequences) -> CrowdSequences:
-    """Cuts tokens further where `split_tokens` would cut them, tags and all; spans stay what they were.
+    """Splits tokens further where `split_tokens` would split them, together with their tags; spans are unchanged.
 
-    A model that is served gets text, not tokens, so it should be trained on what `split_tokens` makes of text: "U.S."
-    as three tokens. What an annotator said of a token, and gold, is said of its parts: B-X of three parts is B-X, I-X,
-    I-X.
+    A served model gets text, not tokens, so train it on the tokens of `split_tokens`, which splits "U.S."
+    into four. Parts of a token inherit its tags, gold included: B-X on three parts becomes B-X, I-X, I-X.
 
     Args:
-        sequences: any.
+        sequences: any sentences.
 
     Returns:
-        The same tasks, annotators and classes. Texts are those of before or, without any,
-        tokens with a space between; `split_tokens` of each text gives its tokens.
+        The same tasks, annotators and classes. Texts are unchanged, or without texts the tokens joined by spaces;
+        `split_tokens` of a text returns its tokens.
     """
     texts = sequences.texts
     if texts is None or any(
@@ -33,7 +32,7 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
     ):
         texts = [" ".join(tokens) for tokens in sequences.tokens]
     crowd, starts = sequences.annotations, sequences.starts
-    # parts of each token, all sentences one after the other, and where they begin in their sentence
+    # parts of each token, all sentences concatenated, and where they begin in their sentence
     counts = np.array([len(split_tokens(token)[0]) for tokens in sequences.tokens for token in tokens], np.int64)
     begins = np.cumsum(counts) - counts
     begins -= np.repeat(begins[starts[:-1]], sequences.lengths)
@@ -81,10 +80,10 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
 
 
 def _pieces(tag_set: TagSet) -> NDArray[np.int64]:
-    """Codes of a tag's parts [K, 4]: the only part, the first of several, one in between, the last."""
+    """Tag codes of the parts of a token by its tag, [K, 4]: only part, first, middle, last."""
     codes = {name: code for code, name in enumerate(tag_set.classes)}
     ends = "E" if tag_set.scheme == "IOBES" else "I"
-    # by the tag's own letter: first, between, last
+    # by the tag's own letter: first, middle, last
     letters = {"B": ("B", "I", "I"), "I": ("I", "I", "I"), "E": ("I", "I", ends), "S": ("B", "I", ends)}
     rows = []
     for code, name in enumerate(tag_set.classes):
@@ -96,7 +95,7 @@ def _pieces(tag_set: TagSet) -> NDArray[np.int64]:
 def _parts(
     codes: NDArray[np.int64], counts: NDArray[np.int64], pieces: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Of all parts of tokens with these codes: which token, which of its parts, and its code."""
+    """For all parts of tokens with these codes: the token, the number of the part in it, and its code."""
     rows = np.repeat(np.arange(len(codes)), counts)
     within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     of = counts[rows]

@@ -1,4 +1,4 @@
-"""Tags of tokens and the spans they mean: BIO (IOB2) and IOBES, by conlleval's rules."""
+"""Tags of tokens and the spans they represent: BIO (IOB2) and IOBES, by the rules of conlleval."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from crowdzoo.checks.constraints import Choice
 from crowdzoo.errors import SHOWN, BadRow, DataError
 
 OUTSIDE = "O"
-# scheme -> the letters a tag may begin with, next to O
+# scheme -> the letters of its tags, apart from O
 SCHEMES = {"BIO": "BI", "IOBES": "BIES"}
-READ_AS = {"BIO": "BIO", "IOBES": "IOBES", "BILOU": "IOBES"}  # scheme of a file -> that of its tags once they are read
+READ_AS = {"BIO": "BIO", "IOBES": "IOBES", "BILOU": "IOBES"}  # scheme of a file -> scheme of its tags after reading
 _OTHERS = dict.fromkeys("ES", "IOBES") | dict.fromkeys("LU", "BILOU")
 
 
@@ -32,14 +32,14 @@ class Span(NamedTuple):
 
 
 def spans_of(tags: Sequence[str], scheme: str = "BIO") -> list[Span]:
-    """The spans that tags mean, by the rules of conlleval (Tjong Kim Sang and Buchholz, CoNLL-2000).
+    """Decodes tags into spans, by the rules of conlleval (Tjong Kim Sang and Buchholz, CoNLL-2000).
 
-    A token goes on with the span of the token before if its letter is I or E, the letter before is B or I, and both
-    have one type. Every other tag but O begins a span. So tags that break the scheme mean spans as well: an I without
-    a B begins one, and a B without its E is one.
+    A token continues the span of the previous token if its letter is I or E, the previous letter is B or I, and both
+    have the same type. Every other tag except O begins a span. So tags that break the scheme represent spans as well:
+    an I without a B begins one, and a B without an E is one.
 
     Args:
-        tags: [T], "O" or a letter of the scheme, "-" and a type.
+        tags: [T], "O", or a letter of the scheme, "-" and a type.
         scheme: "BIO" (B, I) or "IOBES" (B, I, E, S).
 
     Returns:
@@ -70,18 +70,18 @@ def spans_of(tags: Sequence[str], scheme: str = "BIO") -> list[Span]:
 
 
 def tags_of(spans: Iterable[tuple[str, int, int]], length: int, scheme: str = "BIO") -> list[str]:
-    """The tags of a sentence with these spans.
+    """Encodes the spans of a sentence as tags.
 
     Args:
-        spans: (type, start, end), in any order; they do not overlap.
-        length: tokens of the sentence, T.
+        spans: (type, start, end), in any order, without overlaps.
+        length: T, number of tokens of the sentence.
         scheme: "BIO" or "IOBES".
 
     Returns:
-        [T] tags that keep the scheme; `spans_of` gives the spans back.
+        [T] tags of the scheme, which `spans_of` decodes into the same spans.
 
     Raises:
-        DataError: spans that are empty, overlap or leave the sentence, or a type that no tag can hold.
+        DataError: spans that are empty, overlap or exceed the sentence, or an invalid type.
     """
     check_scheme(scheme)
     tags = [OUTSIDE] * length
@@ -105,14 +105,14 @@ def tags_of(spans: Iterable[tuple[str, int, int]], length: int, scheme: str = "B
 
 
 def mended(tags: Sequence[str], scheme: str = "BIO") -> list[str]:
-    """The tags that keep the scheme and mean the same spans: in BIO, an I without a B before it becomes a B.
+    """Repairs tags that break the scheme without changing their spans: in BIO, an I without a B before it becomes a B.
 
     Args:
         tags: [T].
         scheme: "BIO" or "IOBES".
 
     Returns:
-        [T]; `spans_of` is the same as before.
+        [T] tags, for which `spans_of` is the same.
 
     Raises:
         DataError: a tag is not one of the scheme.
@@ -121,15 +121,15 @@ def mended(tags: Sequence[str], scheme: str = "BIO") -> list[str]:
 
 
 def convert_tags(tags: Sequence[str], source: str, target: str) -> list[str]:
-    """The same spans in another scheme.
+    """Converts tags to another scheme.
 
     Args:
-        tags: [T], which keep the scheme `source`.
+        tags: [T], valid in the scheme `source`.
         source: "BIO" or "IOBES".
         target: "BIO" or "IOBES".
 
     Returns:
-        [T] tags of the scheme `target`. The way there and back changes nothing.
+        [T] tags of the scheme `target`. Converting them back gives the original tags.
 
     Raises:
         DataError: tags that break `source`.
@@ -139,7 +139,7 @@ def convert_tags(tags: Sequence[str], source: str, target: str) -> list[str]:
 
 
 def check_tags(tags: Sequence[str], scheme: str = "BIO", name: str = "tags") -> None:
-    """Refuses tags that break a scheme.
+    """Raises an error for tags that break a scheme.
 
     Args:
         tags: [T].
@@ -147,8 +147,8 @@ def check_tags(tags: Sequence[str], scheme: str = "BIO", name: str = "tags") -> 
         name: name of the tags, for the message.
 
     Raises:
-        DataError: with the token (from 0), the tag and what is wrong: a letter that the scheme does not have, an empty
-            type, an I or E that nothing began, a span that does not end.
+        DataError: with the token (from 0), the tag and the error: a letter outside the scheme, an empty type, an I or E
+            that continues no span, a span that does not end.
     """
     if problems := tag_problems(tags, scheme):
         rows = [BadRow(name, place, None, tags[place], reason) for place, reason in problems[:SHOWN]]
@@ -157,7 +157,7 @@ def check_tags(tags: Sequence[str], scheme: str = "BIO", name: str = "tags") -> 
 
 
 def tag_problems(tags: Sequence[str], scheme: str = "BIO") -> list[tuple[int, str]]:
-    """What is wrong with tags: places (from 0) and reasons, each the end of a sentence that begins with the tag."""
+    """Finds errors in tags: places (from 0) and reasons, each phrased to follow the tag in a message."""
     check_scheme(scheme)
     problems: list[tuple[int, str]] = []
     before, type_before, tag_before = OUTSIDE, "", ""
@@ -166,7 +166,7 @@ def tag_problems(tags: Sequence[str], scheme: str = "BIO") -> list[tuple[int, st
         reason = tag_problem(tag, scheme)
         if reason:
             problems.append((place, reason))
-            letter, type_ = OUTSIDE, ""  # what follows is judged as if nothing stood here
+            letter, type_ = OUTSIDE, ""  # what follows is checked as if this tag were O
         else:
             letter, type_ = (OUTSIDE, "") if tag == OUTSIDE else (tag[0], tag[2:])
         goes_on = letter != OUTSIDE and letter in "IE"
@@ -184,7 +184,7 @@ def tag_problems(tags: Sequence[str], scheme: str = "BIO") -> list[tuple[int, st
 
 
 def tag_problem(tag: object, scheme: str) -> str:
-    """What is wrong with one tag by itself, as the end of a sentence; "" if nothing is."""
+    """The error in a single tag, phrased to follow it in a message; "" if it is valid."""
     if tag == OUTSIDE:
         return ""
     letters = SCHEMES[scheme]
@@ -208,7 +208,7 @@ def tag_problem(tag: object, scheme: str) -> str:
 
 
 def type_problem(type_: object) -> str:
-    """What keeps a span's type from being part of a tag, as the end of a sentence; "" if nothing does."""
+    """Why a type cannot be part of a tag, phrased to follow it in a message; "" if it can."""
     if not isinstance(type_, str):
         return "is not text."
     if not type_:
@@ -219,12 +219,12 @@ def type_problem(type_: object) -> str:
 
 
 def check_scheme(scheme: object) -> None:
-    """Refuses a scheme that is not one of `SCHEMES`."""
+    """Raises an error for a scheme that is not one of `SCHEMES`."""
     Choice(SCHEMES).checked("", "scheme", scheme)
 
 
 def allowed_tags(types: Iterable[str], scheme: str = "BIO") -> list[str]:
-    """All tags of some types: "O" first, then sorted by code point."""
+    """All tags of the types: "O" first, the others sorted by code point."""
     check_scheme(scheme)
     return [OUTSIDE, *sorted(f"{letter}-{type_}" for type_ in set(types) for letter in SCHEMES[scheme])]
 
@@ -234,12 +234,12 @@ def allowed_tags(types: Iterable[str], scheme: str = "BIO") -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class SpanTable:
-    """Spans of many sentences that follow each other.
+    """Spans of many concatenated sentences.
 
     Attributes:
         types: codes of the spans' types, int64 [S].
-        starts: first tokens, counted through all sentences, int64 [S], rising.
-        ends: the tokens after the last ones, int64 [S].
+        starts: first tokens, counted through all sentences, int64 [S], ascending.
+        ends: tokens after the last ones, int64 [S].
     """
 
     types: NDArray[np.int64]
@@ -251,15 +251,15 @@ class SpanTable:
 
 
 class TagSet:
-    """K classes that are the tags of a scheme, for arithmetic on codes.
+    """K classes that are tags of a scheme, for arithmetic on codes.
 
     Args:
-        classes: names of the classes, [K]: "O", and for each type all its tags, in any order.
+        classes: names of the classes, [K], in any order: "O", and all tags of each type.
         scheme: "BIO" or "IOBES".
 
     Attributes:
-        classes: as a list of strings.
-        scheme: as given.
+        classes: the names as a list of strings.
+        scheme: the scheme.
         types: names of the types, sorted.
         outside: code of "O".
 
@@ -294,18 +294,19 @@ class TagSet:
         self._code = {name: code for code, name in enumerate(self.classes)}
 
     def codes(self, tags: Iterable[str]) -> NDArray[np.int64]:
-        """Codes of tags, int64 [T]; KeyError for a tag that is not a class."""
+        """Returns codes of tags, int64 [T]; KeyError for a tag that is not a class."""
         return np.array([self._code[tag] for tag in tags], np.int64)
 
     def tags(self, codes: ArrayLike) -> list[str]:
-        """Tags of codes [T]."""
+        """Returns the tags of codes [T]."""
         return [self.classes[code] for code in np.asarray(codes).tolist()]
 
     def follows(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which tags may be where, in sequences that keep the scheme.
+        """Returns which tags may begin, follow another and end, in sequences that keep the scheme.
 
         Returns:
-            Which may be first, bool [K]; which may follow which, `[before, after]`, bool [K, K]; which may be last [K].
+            Tags that may be first, bool [K]; that may follow, `[before, after]`, bool [K, K]; that may be last, bool
+            [K].
         """
         goes_on = self._is("IE")
         opens = self._is("BI")
@@ -318,11 +319,11 @@ class TagSet:
         return ~goes_on, after, last
 
     def span_table(self, codes: NDArray[np.int64], firsts: NDArray[np.bool_]) -> SpanTable:
-        """The spans of many sentences, by the rules of `spans_of`.
+        """Decodes the tags of many sentences into spans, by the rules of `spans_of`.
 
         Args:
-            codes: codes of the tags of all sentences, one after the other, [T]; -1 counts as outside.
-            firsts: which tokens begin a sentence, bool [T].
+            codes: tag codes of all sentences, concatenated, [T]; -1 counts as outside.
+            firsts: True for the first token of each sentence, bool [T].
         """
         inside = (codes >= 0) & (codes != self.outside)
         types = np.where(inside, self._types[codes], -1)
@@ -341,7 +342,7 @@ class TagSet:
         return SpanTable(types[starts], starts, np.flatnonzero(last) + 1)
 
     def codes_of(self, spans: SpanTable, length: int) -> NDArray[np.int64]:
-        """Codes of the tags of all tokens [length] with these spans, which do not overlap."""
+        """Encodes spans that do not overlap as tag codes [length]."""
         lengths = spans.ends - spans.starts
         tokens = np.repeat(spans.starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
         of_types = {letter: self.codes(f"{letter}-{name}" for name in self.types) for letter in SCHEMES[self.scheme]}

@@ -1,4 +1,4 @@
-"""split_tokens: text to tokens, the way that every tokeniser in crowdzoo cuts."""
+"""split_tokens: splits text into tokens, in the same way everywhere in crowdzoo."""
 
 import bisect
 import re
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WORDS = re.compile(r"\S+")
-# Letters of scripts that put no space between words, first and last code point: Thai, Lao, Myanmar, Khmer, Han with its
-# radicals, Hiragana and Katakana. Their digits are not letters, and stay together
+# Letters of scripts without spaces between words, first and last code point: Thai, Lao, Myanmar, Khmer, Han with its
+# radicals, Hiragana and Katakana. Their digits are not letters, and are not split
 ONE_BY_ONE = (
     (0x0E01, 0x0E30), (0x0E32, 0x0E33), (0x0E40, 0x0E46), (0x0E81, 0x0EB0), (0x0EB2, 0x0EB3), (0x0EBD, 0x0EC6),
     (0x0EDC, 0x0EDF), (0x1000, 0x102A), (0x103F, 0x103F), (0x1050, 0x1055), (0x105A, 0x105D), (0x1061, 0x1061),
@@ -24,19 +24,18 @@ _STARTS = [first for first, _ in ONE_BY_ONE]
 
 
 def split_tokens(text: str) -> tuple[list[str], NDArray[np.int64]]:
-    """Cuts text at white space, and cuts each punctuation character off as a token of its own.
+    """Splits text at white space, and splits off each punctuation character as a token.
 
-    Punctuation is what Unicode calls so (general category P), and the ASCII symbols $ + < = > ^ ` | ~. In Chinese,
-    Japanese, Thai, Lao, Khmer and Burmese, which put no space between words, each letter is a token, together with the
-    combining characters after it. Nothing else is cut or changed: combining characters, emoji and what joins them stay
-    together.
+    Punctuation is Unicode's general category P, and the ASCII symbols $ + < = > ^ ` | ~. In Chinese, Japanese, Thai,
+    Lao, Khmer and Burmese, which are written without spaces, each letter is a token, together with the combining
+    characters after it. Nothing else is split or changed: combining characters, emoji and their joiners stay together.
 
     Args:
-        text: any.
+        text: any text.
 
     Returns:
-        T tokens, and where they are: int64 [T, 2], the first character and the one after the last, in Unicode code
-        points from 0. `text[start:end]` is the token.
+        T tokens, and their offsets int64 [T, 2]: the first character and the one after the last, in Unicode code points
+        from 0, so that `text[start:end]` is the token.
     """
     offsets: list[tuple[int, int]] = []
     for word in _WORDS.finditer(text):
@@ -62,7 +61,7 @@ def split_tokens(text: str) -> tuple[list[str], NDArray[np.int64]]:
 
 @lru_cache(maxsize=1 << 14)
 def _stands_alone(character: str) -> str:
-    """As what a character is a token: "punctuation", "letter" of `ONE_BY_ONE`, or "" for none."""
+    """Why a character is a token of its own: "punctuation", "letter" of `ONE_BY_ONE`, or "" if it is not."""
     if character in "$+<=>^`|~" or unicodedata.category(character).startswith("P"):
         return "punctuation"
     place = bisect.bisect(_STARTS, ord(character)) - 1
@@ -70,5 +69,5 @@ def _stands_alone(character: str) -> str:
 
 
 def token_edges(number: int) -> NDArray[np.int64]:
-    """Where tokens begin and end if spans count tokens, int64 [T, 2]."""
+    """Start and end of tokens if spans count tokens, int64 [T, 2]."""
     return np.arange(number)[:, None] + [0, 1]

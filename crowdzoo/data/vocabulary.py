@@ -1,4 +1,4 @@
-"""Names to integer codes, chunk by chunk, without a Python object per row."""
+"""Converts names to integer codes, chunk by chunk, without a Python object per row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.text import is_utf8
 
-# what an integer looks like when Python writes it, and always within int64
+# an integer as Python writes it that always fits int64
 _CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 _MERGE_AT = 1 << 18
 # How Zooniverse names volunteers without an account; their hashed address follows
@@ -21,13 +21,13 @@ NOT_LOGGED_IN = "not-logged-in"
 class Vocabulary:
     """Codes for names that arrive in chunks.
 
-    Integers are kept as they are and sorted at the end. Strings bring a small dictionary with each chunk; the
-    dictionaries are merged when they hold as many names as the vocabulary itself. So the work is linear in the
-    rows (times a logarithm), and the memory is 4 bytes a row plus at most twice the names.
+    Integers are kept, and sorted at the end. Each chunk of strings has a small dictionary; the dictionaries are merged
+    when they contain as many names as the vocabulary itself. So the time is linear in the rows (times a logarithm), and
+    the memory is 4 bytes per row plus at most twice the names.
 
     Args:
-        names: in code order, or None to take names as they come. Names are matched by their
-            text: the label "0" of a CSV file is the class 0.
+        names: names in code order; None accepts any names. Names are matched by their text: the label "0" of a CSV file
+            is the class 0.
     """
 
     def __init__(self, names: np.ndarray | None = None):
@@ -41,26 +41,26 @@ class Vocabulary:
         self._pending: list[pa.Array] = []
 
     def add_integers(self, values: np.ndarray, are_strings: bool = False) -> None:
-        """Takes one chunk of integers, int64 [n]; only while `takes_integers`.
+        """Adds a chunk of integers, int64 [n]; only while `takes_integers`.
 
-        With `are_strings` they represent strings, and `name` and `finish` give strings back.
+        With `are_strings` they represent strings, and `name` and `finish` return strings.
         """
         self.integers_are_strings |= are_strings
         small = len(values) == 0 or (values.min() >= -(2**31) and values.max() < 2**31)
         self._integers.append(values.astype(np.int32) if small else values)
 
     def add(self, dictionary: pa.Array, codes: np.ndarray) -> None:
-        """Takes one chunk.
+        """Adds a chunk.
 
         Args:
-            dictionary: int64 or large_string, names of the chunk without null (repeats are legal).
+            dictionary: int64 or large_string, names of the chunk without nulls; repeats are allowed.
             codes: int32 [n], codes into `dictionary`.
         """
         self._leave_integers()
         self._append(dictionary, codes)
 
     def _leave_integers(self) -> None:
-        """Not all names are integers, so earlier ones get codes like all others."""
+        """Converts earlier integers to codes, once not all names are integers."""
         self.takes_integers = False
         integers, self._integers = self._integers, []
         for values in integers:
@@ -81,7 +81,7 @@ class Vocabulary:
         if len({part.type for part in parts}) > 1:
             parts = [part.cast(pa.large_string()) for part in parts]
         merged = pa.chunked_array(parts).dictionary_encode()
-        # Arrow drops chunks without rows on the way
+        # Arrow drops chunks without rows
         indices = iter([chunk.indices.to_numpy() for chunk in merged.chunks if len(chunk)])
         mappings = [next(indices) if len(part) else np.empty(0, dtype=np.int32) for part in parts]
         num_merged = len(self._codes) - len(self._pending)
@@ -92,9 +92,9 @@ class Vocabulary:
         self._pending = []
 
     def codes(self) -> np.ndarray:
-        """The codes of all rows, int32 or int64 [A]. Hands them over: call it once, after the last chunk.
+        """Returns the codes of all rows, int32 or int64 [A], and releases them: call it once, after the last chunk.
 
-        Given names come first, so a code of `num_given` or more is a name outside the given ones.
+        Names passed to the class come first, so a code of `num_given` or more is an unknown name.
         """
         if self._integers:
             values = np.concatenate(self._integers)
@@ -110,15 +110,15 @@ class Vocabulary:
         return codes
 
     def join(self, other: Vocabulary, codes: np.ndarray, other_codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Takes in the names of another vocabulary, for two columns that hold the same things.
+        """Adds the names of another vocabulary, for two columns with the same kind of names.
 
         Args:
-            other: has the same given names.
-            codes: what `codes` gave.
-            other_codes: what `other.codes` gave.
+            other: vocabulary with the same given names.
+            codes: result of `codes`.
+            other_codes: result of `other.codes`.
 
         Returns:
-            Both in codes of this vocabulary, int64.
+            Both as codes of this vocabulary, int64.
         """
         sizes = len(self), len(other)
         parts = [vocabulary._names for vocabulary in (self, other) if vocabulary._names is not None]
@@ -134,21 +134,21 @@ class Vocabulary:
         return 0 if self._names is None else len(self._names)
 
     def name(self, code: int) -> Any:
-        """The name behind a code that `codes` gave out."""
+        """Returns the name of a code that `codes` returned."""
         assert self._names is not None
         return self._names[int(code)].as_py()
 
     def finish(self, codes: np.ndarray, text: bool, numbers: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Settles the final codes and names.
+        """Returns the final codes and names.
 
         Args:
-            codes: rows that stay [A]; only their names stay, unless names were given.
+            codes: codes of the rows to keep, [A]; without given names, only names of these rows are kept.
             text: the names come from a text file, so names that are all integers become integers.
-            numbers: with `text`: also where some are written as floats; `1.0` is then the name 1, as in a file that
-                has types.
+            numbers: with `text`, convert names also if some are written as floats; `1.0` is then the name 1, as in a
+                file with types.
 
         Returns:
-            Codes int64 [A] and names [n]: given names in their order, else sorted.
+            Codes int64 [A] and names [n]: given names in their order, otherwise sorted.
         """
         if self.given is not None:
             return codes.astype(np.int64), self.given
@@ -173,7 +173,7 @@ class Vocabulary:
 
 
 def text_as_integers(values: pa.Array) -> np.ndarray | None:
-    """Integers that are written as Python writes them (7, not 07 or +7), or None where one value is not.
+    """Parses integers that are written as Python writes them (7, not 07 or +7); None if any value is not.
 
     Args:
         values: large_string [n].
@@ -187,7 +187,7 @@ def text_as_integers(values: pa.Array) -> np.ndarray | None:
         numbers = values.cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid:
         return None
-    # every other way to write an integer is longer, so the total length tells
+    # every other way to write an integer is longer, so the total length detects it
     shortest = len(numbers) + int(np.count_nonzero(numbers < 0))
     size, power = np.abs(numbers), 10
     largest = int(size.max(initial=0))
@@ -200,14 +200,14 @@ def text_as_integers(values: pa.Array) -> np.ndarray | None:
 
 
 def ranked(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct values, sorted, and the place of each value among them; without a sort where they lie close."""
+    """Distinct sorted values, and the rank of each value among them; avoids sorting if the range is small."""
     if not len(values):
         return values, np.empty(0, dtype=np.int32)
     low = int(values.min())
     span = int(values.max()) - low + 1
     if span > 4 * len(values) + 1024:
         return np.unique(values, return_inverse=True)
-    # a negative start may leave int32 on the way
+    # differences from a negative start may exceed int32
     shifted: np.ndarray = np.subtract(values, low, dtype=np.int64 if low < 0 else values.dtype)
     present = np.zeros(span, dtype=bool)
     present[shifted] = True
@@ -216,14 +216,14 @@ def ranked(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sort_names(names: pa.Array, text: bool = False) -> tuple[np.ndarray, np.ndarray | pa.Array]:
-    """Sorts names: integers, and strings that all are integers, by value; other strings by code point.
+    """Sorts names: integers, and strings that are all integers, by value; other strings by code point.
 
     Args:
         names: int64 or large_string, distinct.
-        text: turn strings that all are integers into integers.
+        text: whether to convert strings that are all integers to integers.
 
     Returns:
-        The order that sorts, int64 [n], and the sorted names: int64 [n], or large_string.
+        The sorting order, int64 [n], and the sorted names: int64 [n], or large_string.
     """
     if pa.types.is_integer(names.type):
         numbers = names.to_numpy()
@@ -241,35 +241,35 @@ def sort_names(names: pa.Array, text: bool = False) -> tuple[np.ndarray, np.ndar
 
 
 def name_texts(names: np.ndarray) -> np.ndarray:
-    """Names as strings, objects [n]: NumPy's own strings would all have the size of the longest, and end at a NUL."""
+    """Converts names to strings, objects [n]; NumPy's strings would all have the longest size and end at a NUL."""
     return np.fromiter(map(str, names.tolist()), dtype=object, count=len(names))
 
 
 def is_among(names: np.ndarray | pa.Array, wanted: np.ndarray | list[str]) -> np.ndarray:
-    """Whether each name is among those wanted, by their texts: bool [n]. NumPy compares each object with each."""
+    """Whether each name is in `wanted`, by text, bool [n]; NumPy would compare all pairs of objects."""
     texts = names.cast(pa.large_string()) if isinstance(names, pa.Array) else _text_array(names)
     return pc.is_in(texts, value_set=_text_array(np.asarray(wanted, object))).to_numpy(zero_copy_only=False)
 
 
 def without_zeros(texts: pa.Array) -> pa.Array:
-    """Texts with an integer for each that is written as a float: `1.0` becomes `1`."""
+    """Rewrites integers that are written as floats: `1.0` becomes `1`."""
     return pc.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")
 
 
 def as_named(texts: pa.Array, names: np.ndarray | list[str]) -> pa.Array:
-    """Texts, large_string [n]; one not among the names and written as a float is an integer: `1.0` is `1`."""
+    """Rewrites integers written as floats (`1.0` becomes `1`) unless they are in `names`, large_string [n]."""
     return pc.if_else(pa.array(is_among(texts, names)), texts, without_zeros(texts))
 
 
 def names_array(values: Any, what: str) -> np.ndarray:
-    """A vocabulary that the user gave, as int64 [n] where all names are integers, else as objects [n].
+    """Converts a vocabulary from the user to int64 [n] if all names are integers, else to objects [n].
 
     Args:
         values: names in code order.
-        what: the argument's name, for errors.
+        what: name of the argument, for errors.
 
     Raises:
-        ConfigError: for two names with the same text, an empty name, or more than one axis.
+        ConfigError: two names with the same text, an empty name, or more than one axis.
     """
     if isinstance(values, str):
         raise ConfigError(f"{what} must be a list of names, got {values!r}")

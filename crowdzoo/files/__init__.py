@@ -1,1 +1,1 @@
-"""The one place where paths are taken, and files read and written."""
+"""Checks of paths, and all reading and writing of files."""

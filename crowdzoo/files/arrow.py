@@ -1,7 +1,7 @@
-"""The one module that reads with Arrow: nothing in a file can run code, and every failure is a `DataError`.
+"""All reading with Arrow: no file can run code, and every failure is a `DataError`.
 
-Chunks of CSV and JSON lines are parsed here where Arrow and Python's own parsers surely agree; where they may not,
-`parse_csv` and `parse_json_lines` say None, and Python parses.
+Chunks of CSV and JSON lines are parsed here if Arrow and Python's own parsers are certain to agree; otherwise
+`parse_csv` and `parse_json_lines` return None, and Python parses.
 """
 
 import os
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-if hasattr(pa, "PyExtensionType"):  # gone from pyarrow 21 on
-    # CVE-2023-47248: a Parquet file names this type and carries a pickle, which pyarrow before 14.0.1 loads
+if hasattr(pa, "PyExtensionType"):  # removed in pyarrow 21
+    # CVE-2023-47248: a Parquet file can name this type and contain a pickle, which pyarrow before 14.0.1 loads
     import pyarrow_hotfix  # noqa: F401
 import pyarrow.csv
 import pyarrow.json
@@ -27,20 +27,20 @@ from crowdzoo.files.regular import check_regular
 LONGEST_TEXT = 1 << 17
 _JSON_BLOCK = 1 << 20
 
-# crowdzoo keeps a table's vocabularies in the footer, which may be large
+# crowdzoo stores vocabularies in the footer, which may be large
 _LIMITS = {"thrift_string_size_limit": 1 << 30, "thrift_container_size_limit": 1 << 24}
 
 
 @contextmanager
 def parquet_errors(path: str | os.PathLike[str], where: str = "") -> Iterator[None]:
-    """Whatever Arrow raises while it reads a Parquet file, as a `DataError` that names the file.
+    """Converts any error of Arrow while reading a Parquet file to a `DataError` that names the file.
 
-    Arrow has no common parent for its errors (they are `ValueError`, `OSError`, `KeyError`, `TypeError`,
+    Arrow's errors have no common base class (they are `ValueError`, `OSError`, `KeyError`, `TypeError`,
     `RuntimeError`, `MemoryError`, ...), so all are caught.
 
     Args:
         path: path of the file.
-        where: the place, such as " after row 7".
+        where: place for the message, such as " after row 7".
     """
     try:
         yield
@@ -61,10 +61,10 @@ def parquet_errors(path: str | os.PathLike[str], where: str = "") -> Iterator[No
 
 
 def open_parquet(path: str | os.PathLike[str]) -> pq.ParquetFile:
-    """Opens a Parquet file; what is then read from it belongs into `parquet_errors`.
+    """Opens a Parquet file; read from it within `parquet_errors`.
 
     Raises:
-        DataError: not a regular file, empty, cut off, not Parquet, or with a type that would run code.
+        DataError: not a regular file, empty, truncated, not Parquet, or with a type that would run code.
     """
     check_regular(path)
     with parquet_errors(path):
@@ -76,12 +76,12 @@ def open_parquet(path: str | os.PathLike[str]) -> pq.ParquetFile:
 
 
 def parquet_batches(path: str | os.PathLike[str], columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-    """Walks through some columns of a Parquet file, a row group at a time; strings are not looked at.
+    """Iterates over some columns of a Parquet file, one row group at a time; strings are not checked.
 
     Args:
         path: path of the file.
-        columns: names of those that are read.
-        rows: most rows of a batch.
+        columns: names of the columns to read.
+        rows: maximum number of rows per batch.
 
     Raises:
         DataError: as `open_parquet`; a damaged part, with the row before it.
@@ -89,7 +89,7 @@ def parquet_batches(path: str | os.PathLike[str], columns: Sequence[str], rows: 
     with open_parquet(path) as file:
         start = 0
         for place in range(file.num_row_groups):
-            # `iter_batches` ends the process where a column ends early
+            # `iter_batches` aborts the process if a column ends early
             with parquet_errors(path, f" after row {start}"):
                 part = file.read_row_group(place, columns=list(columns))
                 part.validate()
@@ -98,7 +98,7 @@ def parquet_batches(path: str | os.PathLike[str], columns: Sequence[str], rows: 
 
 
 def parquet_rows(path: str | os.PathLike[str], num_bytes: int) -> int:
-    """How many rows of a Parquet file have about so many bytes when they are decoded; 256 to 65,536.
+    """Number of rows of a Parquet file that decode to about this number of bytes; 256 to 65,536.
 
     Raises:
         DataError: as `open_parquet`.
@@ -110,7 +110,7 @@ def parquet_rows(path: str | os.PathLike[str], num_bytes: int) -> int:
 
 
 class ColumnFile:
-    """Writes columns to a file of Arrow's own format, part by part; `mapped_columns` reads it.
+    """Writes columns to a file in Arrow's own format, part by part, for `mapped_columns`.
 
     Args:
         path: path of the file.
@@ -131,19 +131,19 @@ class ColumnFile:
         self._writer.write_batch(batch)
 
     def close(self) -> None:
-        """Ends the file."""
+        """Finishes the file."""
         if self._writer is not None:
             self._writer.close()
 
 
 def mapped_columns(path: str | os.PathLike[str]) -> dict[str, pa.ChunkedArray]:
-    """Columns that a `ColumnFile` wrote in this process, mapped into memory: a chunk is a part that was written."""
+    """Maps the columns of a `ColumnFile` of this process into memory, with one chunk per part."""
     table = pa.ipc.open_file(pa.memory_map(os.fspath(path))).read_all()
     return dict(zip(table.column_names, table.columns, strict=True))
 
 
 class StoredTexts:
-    """Strings in a file, read when they are asked for: `[row]` is a string, `[rows]` an array of objects.
+    """Strings in a file, read on access: `[row]` is a string, `[rows]` an array of objects.
 
     Args:
         column: large_string [N], mapped from the file.
@@ -175,7 +175,7 @@ class ValueFile:
     """Values of instances, written part by part and read as one array.
 
     Args:
-        path: path of the file; it does not exist.
+        path: path of the file; it must not exist.
     """
 
     def __init__(self, path: Path):
@@ -189,7 +189,7 @@ class ValueFile:
         """Writes the next rows.
 
         Args:
-            values: numbers [n, ...], or strings as objects [n]; of one type and shape in all calls.
+            values: numbers [n, ...], or strings as objects [n]; type and shape are the same in all calls.
         """
         self._dtype, self._shape = values.dtype, values.shape[1:]
         self._rows += len(values)
@@ -201,7 +201,7 @@ class ValueFile:
                 file.write(np.ascontiguousarray(values).data)
 
     def read(self) -> Any:
-        """What was written: a read-only `numpy.memmap` [N, ...] of numbers, `StoredTexts` of strings."""
+        """Returns all values: a read-only `numpy.memmap` [N, ...] of numbers, or `StoredTexts` of strings."""
         if self._texts is not None:
             self._texts.close()
             return StoredTexts(mapped_columns(self._path)["texts"])
@@ -209,11 +209,11 @@ class ValueFile:
 
 
 def read_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pa.Table:
-    """Reads a Parquet file, and looks at every value: lists within bounds, strings UTF-8.
+    """Reads a Parquet file, and checks every value: lists within bounds, strings UTF-8.
 
     Args:
         path: path of the file.
-        columns: names of those that are read, or None for all.
+        columns: names of the columns to read, or None for all.
 
     Raises:
         DataError: as `open_parquet`; a damaged part; a string that is not UTF-8.
@@ -225,16 +225,16 @@ def read_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = N
 
 
 def read_dataset_folder(path: str | os.PathLike[str]) -> pa.Table | dict[str, pa.Table]:
-    """Reads a folder that `save_to_disk` of Hugging Face's library `datasets` wrote, without that library.
+    """Reads a folder written by `save_to_disk` of Hugging Face's library `datasets`, without that library.
 
     Args:
-        path: the folder.
+        path: path of the folder.
 
     Returns:
-        The rows, mapped into memory; for a `DatasetDict` those of each split.
+        The rows, mapped into memory; for a `DatasetDict` a dictionary of the splits.
 
     Raises:
-        DataError: another folder, a part that is missing or damaged; a string that is not UTF-8.
+        DataError: another folder, a missing or damaged part, or a string that is not UTF-8.
     """
     folder = Path(path)
     if not os.path.isfile(folder / "dataset_dict.json"):
@@ -258,7 +258,7 @@ def _read_split(folder: Path) -> pa.Table:
 
 
 def _part_names(file: Path, key: str) -> list[str]:
-    """Names of files or folders next to a JSON file, which lists them: at least one, each once."""
+    """Names of files or folders next to a JSON file that lists them: at least one, without repeats."""
     try:
         parts = read_json(file)[key]
         names = [Path(part["filename"]).name if isinstance(part, dict) else part for part in parts]
@@ -278,20 +278,20 @@ def parse_csv(
 
     Args:
         chunk: the lines; the last may lack its line end.
-        ends: places of the line ends, int64.
-        delimiter: between values.
-        width: values in every line.
-        columns: place -> type of the columns that are wanted.
+        ends: positions of the line ends, int64.
+        delimiter: separator of values.
+        width: number of values per line.
+        columns: index -> type of the columns to return.
 
     Returns:
-        The columns, a row a line; or None where a line is not in order, or Arrow and the csv module may differ.
+        The columns, one row per line; None if a line is invalid, or Arrow and the csv module may differ.
     """
     if chunk.startswith(b"\xef\xbb\xbf") or b"\0" in chunk or _longest_line(chunk, ends) > LONGEST_TEXT:
-        return None  # Arrow would take the first three bytes for a byte order mark
+        return None  # Arrow would skip the first three bytes as a byte order mark
     if b"\r" in chunk and chunk.count(b"\r") != chunk.count(b"\r\n"):
         return None
     types = {str(place): kind for place, kind in columns.items()}
-    names = [str(place) for place in range(width)]  # names that do not matter may be there twice
+    names = [str(place) for place in range(width)]  # names are not used, and may occur twice
     read = pyarrow.csv.ReadOptions(column_names=names, block_size=len(chunk) + 1)
     parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     convert = pyarrow.csv.ConvertOptions(include_columns=[*types], column_types=types, null_values=[""])
@@ -303,27 +303,27 @@ def parse_csv(
 
 
 def parse_json_lines(chunk: bytes, ends: np.ndarray, types: dict[str, pa.DataType]) -> list[pa.Array] | None:
-    """Parses whole lines that hold a JSON object each.
+    """Parses whole lines with a JSON object each.
 
-    Arrow 10 reads beyond its memory where the first value of a block is `null`, so a chunk is given to it only where
-    each line begins with `{` and ends with `}`; nested deeper than MAX_DEPTH nothing is.
+    Arrow 10 reads beyond its memory if the first value of a block is `null`, so it only gets chunks in which each line
+    begins with `{` and ends with `}`, and nothing is nested deeper than MAX_DEPTH.
 
     Args:
         chunk: the lines; the last may lack its line end.
-        ends: places of the line ends, int64.
-        types: name -> type of the keys that are wanted.
+        ends: positions of the line ends, int64.
+        types: name -> type of the keys to return.
 
     Returns:
-        The columns, a row a line; or None where a line is not in order, or Arrow and Python may differ.
+        The columns, one row per line; None if a line is invalid, or Arrow and Python may differ.
     """
-    # a NUL in a string is legal JSON, and Python says in which row it is
+    # a NUL in a string is legal JSON, and Python's error names its row
     if b"\\u0000" in chunk or not _is_objects(chunk, ends):
         return None
-    # Arrow takes at most 100,000 rows a block, which a MiB of rows with three keys does not reach
+    # Arrow reads at most 100,000 rows per block, which a MiB of rows with three keys does not reach
     read, schema = pyarrow.json.ReadOptions(block_size=_JSON_BLOCK), pa.schema(list(types.items()))
     parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
-        chunk.decode("utf-8")  # Arrow's JSON parser does not look
+        chunk.decode("utf-8")  # Arrow's JSON parser does not check this
         table = pyarrow.json.read_json(_reader(chunk), read_options=read, parse_options=parse)
     except (pa.ArrowException, UnicodeDecodeError):
         return None
@@ -331,17 +331,17 @@ def parse_json_lines(chunk: bytes, ends: np.ndarray, types: dict[str, pa.DataTyp
     if columns is None:
         return None
     for column in columns:
-        # Arrow takes NaN and Infinity, which are not JSON
+        # Arrow accepts NaN and Infinity, which are not JSON
         if pa.types.is_floating(column.type) and not np.isfinite(column.fill_null(0).to_numpy()).all():
             return None
     return columns
 
 
 def _reader(chunk: bytes) -> pa.BufferReader:
-    """A copy in Arrow's own memory, which its threads may let go after Python's end.
+    """Copies bytes to Arrow's own memory, which its threads may release after Python has ended.
 
-    Where the last to hold Python's bytes is such a thread, it waits for an interpreter that is no longer there, and the
-    process is aborted ("terminate called without an active exception"), after a command is done or has failed.
+    If such a thread holds the last reference to Python's bytes, it waits for an interpreter that no longer exists, and
+    the process aborts ("terminate called without an active exception") after a command has finished.
     """
     memory = pa.allocate_buffer(len(chunk))
     memoryview(memory).cast("B")[:] = chunk
@@ -355,7 +355,7 @@ def _columns(table: pa.Table, chunk: bytes, ends: np.ndarray) -> list[pa.Array] 
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """A chunked array in one piece."""
+    """Converts a chunked array to a single one."""
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], type=column.type)
@@ -367,7 +367,7 @@ def _longest_line(chunk: bytes, ends: np.ndarray) -> int:
 
 
 def _is_objects(chunk: bytes, ends: np.ndarray) -> bool:
-    """Whether each line of a chunk begins with `{` and ends with `}`, with nothing deep between."""
+    """Whether each line of a chunk begins with `{` and ends with `}`, without deep nesting."""
     letters = np.frombuffer(chunk, np.uint8)
     if not chunk.endswith(b"\n"):
         ends = np.append(ends, len(chunk))
@@ -377,7 +377,7 @@ def _is_objects(chunk: bytes, ends: np.ndarray) -> bool:
         last = last - (letters[np.maximum(last, 0)] == ord("\r"))
     if (last <= starts).any() or (letters[starts] != ord("{")).any() or (letters[last] != ord("}")).any():
         return False
-    # Arrow stops without a word at a bracket that nothing opened
+    # Arrow stops silently at a closing bracket without an opening one
     opened, closed = chunk.count(b"{"), chunk.count(b"}")
     if opened != closed:
         return False

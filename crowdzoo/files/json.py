@@ -1,4 +1,4 @@
-"""Strict JSON: no key twice, no NaN, no unbounded nesting, one kind of error; the version that stored files carry."""
+"""Strict JSON: no repeated keys, NaN or unbounded nesting, one type of error; the format version of stored files."""
 
 import json
 import os
@@ -14,10 +14,10 @@ _NESTING = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
 class JsonError(ValueError):
-    """Text that is not JSON; the message ends a sentence, such as "is nested deeper than 100 levels".
+    """Text that is not JSON; the message ends a sentence, for example "is nested deeper than 100 levels".
 
     Attributes:
-        line: where the trouble is, from 1, or None.
+        line: line of the error, from 1, or None.
     """
 
     def __init__(self, reason: str, line: int | None = None):
@@ -33,22 +33,22 @@ def parse_json(text: str | bytes, *, constants: bool = False) -> Any:
     """Parses one JSON value.
 
     Args:
-        text: the value.
-        constants: take NaN, Infinity and -Infinity, as Python's json module writes them.
+        text: the JSON text.
+        constants: whether to accept NaN, Infinity and -Infinity, as Python's json module writes them.
 
     Raises:
-        JsonError: not UTF-8, not JSON, a key twice in one object, NaN or Infinity, nested deeper than MAX_DEPTH, an
-            integer of thousands of digits.
+        JsonError: not UTF-8, not JSON, a repeated key in an object, NaN or Infinity, nested deeper than MAX_DEPTH, or
+            an integer of thousands of digits.
     """
     return _parse(text, _strict_object, float if constants else _refuse_constant)
 
 
 def parse_row(line: str | bytes, keys: frozenset[str]) -> dict[str, Any]:
-    """Parses an object of which only some keys count; a key twice or NaN elsewhere in it is passed over.
+    """Parses an object of which only some keys are used; repeated keys and NaN elsewhere in it are ignored.
 
     Args:
-        line: the object.
-        keys: those that count.
+        line: text of the object.
+        keys: keys that are used.
 
     Returns:
         The object.
@@ -70,14 +70,14 @@ def parse_row(line: str | bytes, keys: frozenset[str]) -> dict[str, Any]:
 
 
 def read_json(path: str | os.PathLike[str], *, constants: bool = False) -> Any:
-    """Reads a file that holds one JSON value.
+    """Reads a file with one JSON value.
 
     Args:
         path: path of the file.
-        constants: take NaN, Infinity and -Infinity, as Python's json module writes them.
+        constants: whether to accept NaN, Infinity and -Infinity, as Python's json module writes them.
 
     Raises:
-        DataError: not a regular file, or not JSON; with file and line.
+        DataError: not a regular file, or not JSON; the message names file and line.
     """
     with open_regular(path) as file:
         content = file.read()
@@ -108,7 +108,7 @@ def _parse(text: str | bytes, pairs: Any, constant: Any) -> Any:
 
 
 def _depth(text: str) -> int:
-    """How deep the brackets outside of strings are nested."""
+    """Maximum depth of the brackets outside strings."""
     deepest = depth = 0
     for bracket in _NESTING.finditer(text):
         if bracket[0] in "[{":
@@ -131,7 +131,7 @@ def _refuse_constant(name: str) -> None:
 
 
 class _Object(dict):
-    """An object that remembers which keys stood twice."""
+    """An object that records which keys are repeated."""
 
     def __init__(self, pairs: list[tuple[str, Any]]):
         super().__init__(pairs)
@@ -144,7 +144,7 @@ class _Constant:
     def __init__(self, name: str):
         self.name = name
 
-    def __repr__(self) -> str:  # as in the file, where a message shows the value that holds it
+    def __repr__(self) -> str:  # as in the file, for messages
         return self.name
 
 
@@ -153,21 +153,21 @@ def _repeated(pairs: list[tuple[str, Any]]) -> list[str]:
     return [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
 
 
-# Of results, names and cards of models, and data sets in a pipeline: each has it under "format_version". It rises where
-# a release of crowdzoo could misread the files of the next.
+# Stored as "format_version" in results, names and cards of models, and data sets in a pipeline. It increases if a
+# release of crowdzoo could misread files of the next one.
 FORMAT_VERSION = 1
 
 
 def check_format(version: object, source: str | os.PathLike[str], newest: int = FORMAT_VERSION) -> None:
-    """Checks that this release reads what was stored.
+    """Checks that this release can read a stored file.
 
     Args:
-        version: what the file says; None if the file has none, which is read as version 1.
-        source: the file, for messages.
-        newest: the last version that this release reads.
+        version: version in the file; None if the file has none, which is read as version 1.
+        source: path of the file, for messages.
+        newest: the latest version that this release can read.
 
     Raises:
-        DataError: a later version, or no version at all.
+        DataError: a later or an invalid version.
     """
     if version is None:
         return

@@ -1,4 +1,4 @@
-"""A saved model and the files next to it, checked before Keras or TensorFlow read them; how names of models differ."""
+"""Checks of a saved model and the files next to it before Keras or TensorFlow read them; differences of names."""
 
 import os
 import zipfile
@@ -12,20 +12,20 @@ from crowdzoo.files.regular import check_regular
 from crowdzoo.files.text import is_utf8
 
 WEIGHTS = "model.weights.h5"
-FOLDER_NAMES = "crowdzoo.json"  # the file of names in a folder of `save_pretrained`
+FOLDER_NAMES = "crowdzoo.json"  # file of names in a folder of `save_pretrained`
 NEEDED = ("metadata.json", "config.json", WEIGHTS)
 LARGEST_JSON = 64 << 20  # bytes of metadata.json and config.json each
-MOST_GROWTH, FREE_BYTES = 20, 64 << 20  # an archive may unpack to this many times its size, and so many bytes more
+MOST_GROWTH, FREE_BYTES = 20, 64 << 20  # an archive may unpack to this many times its size, plus these bytes
 _TRAIN_AGAIN = "Train the model again, or copy the file again."
 _AGAIN = "Save the model again, or copy the file again."
 
 
 def check_keras_file(path: str | os.PathLike[str]) -> None:
-    """Checks that a file is an archive as Keras writes them, or a folder with its parts, before Keras reads it.
+    """Checks that a file is a Keras archive, or a folder with its parts, before Keras reads it.
 
     Raises:
-        DataError: not a regular file or a folder, not a zip archive or a damaged one, parts missing, parts that unpack
-            to far more than the file's size, names or HDF5 links that lead out of the file.
+        DataError: not a regular file or a folder, not a zip archive or a damaged one, missing parts, parts that unpack
+            to far more than the file's size, names or HDF5 links that point outside the file.
     """
     name = os.fspath(path)
     if not os.path.isdir(path):
@@ -43,7 +43,7 @@ def check_keras_file(path: str | os.PathLike[str]) -> None:
                 _check_weights(name, weights, archive.getinfo(WEIGHTS).file_size)
     except DataError:
         raise
-    except Exception as error:  # zipfile and h5py raise a dozen kinds for damaged files
+    except Exception as error:  # zipfile and h5py raise a dozen types for damaged files
         raise DataError(f"{name}: is not a valid model file ({_first_line(error)}). {_AGAIN}") from error
 
 
@@ -51,11 +51,11 @@ def _check_members(name: str, archive: zipfile.ZipFile, size: int) -> None:
     members = archive.infolist()
     missing = [part for part in NEEDED if part not in archive.namelist()]
     if missing:
-        raise DataError(f"{name}: is no Keras model: the archive has no {missing[0]!r}. Give a file of model.save.")
+        raise DataError(f"{name}: is not a Keras model: the archive has no {missing[0]!r}. Use a file of model.save.")
     for member in members:
         place = PurePosixPath(member.filename.replace("\\", "/"))
         if place.is_absolute() or ".." in place.parts:
-            raise DataError(f"{name}: holds a part {member.filename!r} that leads out of the archive. {_AGAIN}")
+            raise DataError(f"{name}: holds a part {member.filename!r} that points outside the archive. {_AGAIN}")
         if member.filename in NEEDED[:2] and member.file_size > LARGEST_JSON:
             raise DataError(
                 f"{name}: {member.filename!r} unpacks to {member.file_size:,} bytes, more than {LARGEST_JSON:,}. "
@@ -67,7 +67,7 @@ def _check_members(name: str, archive: zipfile.ZipFile, size: int) -> None:
 
 
 def _check_weights(name: str, weights: Any, size: int) -> None:
-    """Looks through the HDF5 file without reading its numbers."""
+    """Checks the HDF5 file without reading its numbers."""
     import h5py
 
     total = 0
@@ -93,25 +93,25 @@ def _check_weights(name: str, weights: Any, size: int) -> None:
 
 
 def names_path(path: Path) -> Path:
-    """The file next to a model that holds the names of its classes and annotators."""
+    """Path of the file next to a model with the names of its classes and annotators."""
     return path / FOLDER_NAMES if path.is_dir() else path.with_suffix(".names.json")
 
 
 def read_model_names(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the file next to a model that `crowdzoo train` saved.
+    """Reads the file of names next to a model that `crowdzoo train` saved.
 
     Returns:
-        `classes` (list of str, or None for ratings), `annotators` (list of str), `features` (list of str, where the
-        columns of the training instances had names), the settings of an encoder under its key, and `training`, what is
-        known of the training.
+        `classes` (list of str, or None for ratings), `annotators` (list of str), `features` (list of str, if the
+        columns of the training instances had names), the settings of an encoder under its key, and `training`,
+        information on the training.
 
     Raises:
-        DataError: not a regular file, not JSON, something else in it, or written by a later release.
+        DataError: not a regular file, not JSON, other content, or written by a later release.
     """
     names = read_json(path)
     file = os.fspath(path)
     if not isinstance(names, dict):
-        raise DataError(f"{file}: holds no JSON object. {_TRAIN_AGAIN}")
+        raise DataError(f"{file}: does not contain a JSON object. {_TRAIN_AGAIN}")
     check_format(names.pop("format_version", None), path)
     for key in ("classes", "annotators", "features"):
         values = names.get(key)
@@ -126,10 +126,10 @@ def read_model_names(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_model_card(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the card next to an exported model.
+    """Reads the model card next to an exported model.
 
     Returns:
-        What it says; `classes` is a list, or None for ratings; `features` a list of names, None or absent.
+        The card; `classes` is a list, or None for ratings; `features` a list of names, None or absent.
 
     Raises:
         DataError: not a regular file, not JSON, not a card, or written by a later release.
@@ -155,15 +155,15 @@ SHOWN = 3
 
 
 def name_difference(what: str, now: Sequence[str], before: Sequence[str]) -> str:
-    """In what two lists of names differ, their order included.
+    """Describes the first difference between two lists of names, including their order.
 
     Args:
-        what: a name of the list, such as "class".
-        now: the new list.
-        before: the old one.
+        what: noun for a name, such as "class".
+        now: new names.
+        before: old names.
 
     Returns:
-        A clause such as "class 'dog' is new", or "" where they are equal.
+        A clause such as "class 'dog' is new", or "" if they are equal.
     """
     if list(now) == list(before):
         return ""
@@ -177,7 +177,7 @@ def name_difference(what: str, now: Sequence[str], before: Sequence[str]) -> str
     if len(now) != len(before):
         return f"there are {len(now)} {_plural(what)}, were {len(before)}"
     place, name, old = next((at, *pair) for at, pair in enumerate(zip(now, before, strict=True)) if pair[0] != pair[1])
-    return f"the order is another one: {what} {place} is {name!r}, was {old!r}"
+    return f"the order differs: {what} {place} is {name!r}, was {old!r}"
 
 
 def _named(what: str, names: Sequence[str]) -> str:

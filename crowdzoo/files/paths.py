@@ -1,4 +1,4 @@
-"""paths: what a path may be, and whether a command may write there, asked before it starts to work."""
+"""Checks of paths, and of whether a command may write there, before it starts to work."""
 
 import os
 import re
@@ -14,29 +14,29 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):/")
 
 
 def scheme_of(path: str | os.PathLike[str]) -> str | None:
-    """The scheme of a URL such as `gs://bucket/file`, in lower case, or None for a local path."""
+    """The scheme of a URL such as `gs://bucket/file`, in lower case; None for a local path."""
     match = _SCHEME.match(os.fspath(path))
     return match[1].lower() if match else None
 
 
 def local_path(path: str | os.PathLike[str], what: str = "path") -> Path:
-    """A path of this machine's file system, made absolute; `~` is a name like any other, as shells expand it.
+    """Converts a path of the local file system to an absolute one; `~` is an ordinary name, as shells expand it.
 
     Args:
         path: relative or absolute path.
         what: name of the argument or option, for the message.
 
     Returns:
-        The absolute path. Links and `..` stay in it.
+        The absolute path. Links and `..` are not resolved.
 
     Raises:
-        ConfigError: the path is empty, a URL, has a NUL character, or cannot be encoded as a file name.
+        ConfigError: the path is empty, a URL, contains a NUL character, or cannot be encoded as a file name.
     """
     text = os.fspath(path)
     if not text:
         raise ConfigError(f"{what} is empty: name a file or a folder.")
     if "\0" in text:
-        raise ConfigError(f"{what}: a path cannot hold a NUL character. Received: {text!r}.")
+        raise ConfigError(f"{what}: a path cannot contain a NUL character. Received: {text!r}.")
     scheme = scheme_of(text)
     if scheme is not None:
         raise ConfigError(
@@ -58,20 +58,20 @@ def check_output_file(
     is_own: Callable[[Path], bool] | None = None,
     force: bool = False,
 ) -> None:
-    """Refuses a place where a file cannot be written, or where writing it would destroy something else.
+    """Raises an error if a file cannot be written at a path, or would replace something else.
 
-    A link is followed: the file that it points to is the one that is replaced. An empty file may always be replaced.
+    Links are followed: the file they point to is replaced. Empty files may always be replaced.
 
     Args:
-        path: where the file will be written; its parents need not exist.
+        path: path of the new file; its parents need not exist.
         what: name of the argument or option, for the message.
-        inputs: files that are read, which the output must not replace; missing ones are passed over.
-        is_own: whether a file that exists was written by the same command; None: any may be replaced.
-        force: replace any regular file that is not an input.
+        inputs: files that are read, which the output must not replace; missing ones are ignored.
+        is_own: function that checks if an existing file was written by the same command; None: any may be replaced.
+        force: whether to replace any regular file that is not an input.
 
     Raises:
-        ConfigError: the place is a folder, a device or a dangling link, an input, a file that something else wrote, or
-            cannot be written to.
+        ConfigError: the path is a folder, a device or a dangling link, an input, a file written by something else, or
+            not writeable.
     """
     place, named, mode = _look(path, what)
     if os.fspath(path).endswith(os.sep) or (mode is not None and stat.S_ISDIR(mode)):
@@ -81,7 +81,7 @@ def check_output_file(
             raise ConfigError(f"{named}: is {_kind(mode)}, not a regular file. Name another place.")
         for source in inputs:
             if _is_same(place, source):
-                raise ConfigError(f"{named}: is also an input ({os.fspath(source)}). Name another file than that.")
+                raise ConfigError(f"{named}: is also an input ({os.fspath(source)}). Name another file.")
         if is_own is not None and not force and os.path.getsize(place) and not _recognized(is_own, place):
             raise ConfigError(
                 f"{named}: exists and was not written by this command, or was edited since. Name another file, or "
@@ -93,17 +93,17 @@ def check_output_file(
 def check_output_folder(
     path: str | os.PathLike[str], what: str, *, is_own: Callable[[Path], bool] | None = None, force: bool = False
 ) -> None:
-    """Refuses a place where a folder cannot be made, or that holds something already.
+    """Raises an error if a folder cannot be created at a path, or has other content.
 
     Args:
-        path: where the folder will be made; its parents need not exist.
+        path: path of the new folder; its parents need not exist.
         what: name of the argument or option, for the message.
-        is_own: whether a folder that is not empty holds an earlier output of the same command, and nothing else.
-        force: replace such an earlier output. Other content is never replaced.
+        is_own: function that checks if a folder only has earlier output of the same command.
+        force: whether to replace such output. Other content is never replaced.
 
     Raises:
-        ConfigError: the place is a file or a dangling link, holds something, is the working directory or a mount
-            point (which cannot be replaced), or cannot be written to.
+        ConfigError: the path is a file or a dangling link, a folder that is not empty, the working directory or a mount
+            point (which cannot be replaced), or not writeable.
     """
     place, named, mode = _look(path, what)
     if mode is not None:
@@ -132,10 +132,10 @@ def check_output_folder(
 
 
 def check_folder(path: str | os.PathLike[str], what: str) -> None:
-    """Refuses a place where no folder can be made, or written into; it may hold anything.
+    """Raises an error if a folder cannot be created at a path, or written to; it may have any content.
 
     Raises:
-        ConfigError: the place is a file or a dangling link, or cannot be written to.
+        ConfigError: the path is a file or a dangling link, or not writeable.
     """
     place, named, mode = _look(path, what)
     if mode is not None and not stat.S_ISDIR(mode):
@@ -144,13 +144,13 @@ def check_folder(path: str | os.PathLike[str], what: str) -> None:
 
 
 def check_apart(outputs: Mapping[str, str | os.PathLike[str] | None]) -> None:
-    """Refuses two outputs of a command that are one place, or one inside the other.
+    """Raises an error if two outputs of a command are the same path, or one is inside the other.
 
     Args:
-        outputs: option -> path, or None where the option is not given.
+        outputs: option -> path, or None if the option is not given.
 
     Raises:
-        ConfigError: two outputs share a place.
+        ConfigError: two outputs overlap.
     """
     places = {
         what: Path(os.path.realpath(local_path(path, what))) for what, path in outputs.items() if path is not None
@@ -163,7 +163,7 @@ def check_apart(outputs: Mapping[str, str | os.PathLike[str] | None]) -> None:
 
 
 def _look(path: str | os.PathLike[str], what: str) -> tuple[Path, str, int | None]:
-    """The absolute path, its name in messages, and the type of what it leads to; None where nothing is there yet."""
+    """The absolute path, its name in messages, and the type of its target; None if it does not exist."""
     place, named = local_path(path, what), f"{what} {os.fspath(path)}"
     try:
         return place, named, os.stat(place).st_mode
@@ -173,13 +173,13 @@ def _look(path: str | os.PathLike[str], what: str) -> tuple[Path, str, int | Non
             raise ConfigError(f"{named}: is a link to {target}, which does not exist. Remove the link.") from None
         return place, named, None
     except NotADirectoryError:
-        return place, named, None  # the parents' check names the one that is a file
+        return place, named, None  # the check of the parents names the file
     except OSError as error:
         raise ConfigError(f"{named}: {error.strerror}. Name another place.") from None
 
 
 def _check_parent(parent: Path, named: str) -> None:
-    """Refuses a folder that cannot be made or written to, by making a nameless file in it."""
+    """Raises an error for a folder that cannot be created or written to; creates a nameless file in it."""
     while not os.path.lexists(parent) and parent != parent.parent:
         parent = parent.parent
     if not parent.is_dir():
@@ -200,7 +200,7 @@ def _is_same(place: Path, source: str | os.PathLike[str]) -> bool:
 def _recognized(is_own: Callable[[Path], bool], place: Path) -> bool:
     try:
         return is_own(place)
-    except Exception:  # a damaged archive, JSON nested too deep: nothing that was written whole
+    except Exception:  # a damaged archive or deeply nested JSON was not written by this command
         return False
 
 

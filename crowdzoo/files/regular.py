@@ -1,4 +1,4 @@
-"""Opening regular files: what is refused before a byte is read, and what goes wrong while bytes are read."""
+"""Opening of regular files: checks before reading, and errors while reading."""
 
 import gzip
 import lzma
@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from crowdzoo.errors import DataError, did_you_mean
 
-# a zip archive that grows by more than this, to more than this, is a bomb; tables grow by 5 to 50 times
+# a zip archive that expands by more than this, to more than this, is a bomb; tables expand by 5 to 50 times
 _MOST_GROWTH, _BOMB_BYTES = 200, 64 << 20
 
 _KINDS = {
@@ -26,9 +26,9 @@ _KINDS = {
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
-    """Refuses what is not a regular file, or a link to one.
+    """Raises an error for anything but a regular file or a link to one.
 
-    Pipes and devices are refused because files are read more than once, and may be read without end.
+    Pipes and devices are refused because files are read more than once, and may never end.
 
     Raises:
         DataError: no such file (with the nearest name in its folder), a folder, a pipe, a device, no permission.
@@ -51,15 +51,15 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def open_regular(path: str | os.PathLike[str], *, unzip: bool = True) -> Iterator[IO[bytes]]:
-    """Opens a regular file for reading bytes, through gzip or zip where the name ends in .gz or .zip.
+    """Opens a regular file for reading bytes, decompressed if the name ends in .gz or .zip.
 
     Args:
-        path: of the file.
-        unzip: False gives the bytes of a zip archive as they are, for archives of several files.
+        path: path of the file.
+        unzip: whether to decompress zip archives; False for archives of several files.
 
     Raises:
-        DataError: as `check_regular`; or, while the file is read: a gzip file that is cut off or damaged, a zip archive
-            that does not hold one file, a bomb or damaged; an error of the disk.
+        DataError: as `check_regular`; or, while reading: a truncated or damaged gzip file, a zip archive that is a
+            bomb, damaged or does not contain exactly one file; a disk error.
     """
     check_regular(path)
     name = os.fspath(path)
@@ -83,7 +83,7 @@ def plain_name(path: str | os.PathLike[str]) -> str:
     """The name of a file without .gz; for a .zip the name of the file in it.
 
     Raises:
-        DataError: a zip archive that cannot be opened or does not hold one file.
+        DataError: a zip archive that cannot be opened or does not contain exactly one file.
     """
     name = Path(path).name
     if not name.endswith(".zip"):
@@ -96,21 +96,21 @@ class _Archive(zipfile.ZipFile):
     def open(self, *args: Any, **kwargs: Any) -> IO[bytes]:
         try:
             return super().open(*args, **kwargs)
-        except UnicodeDecodeError:  # of the name before the content, which may differ from that in the list
-            raise zipfile.BadZipFile("a name in it is no UTF-8") from None
+        except UnicodeDecodeError:  # in the name before the content, which may differ from that in the directory
+            raise zipfile.BadZipFile("a name in it is not UTF-8") from None
 
 
 def zip_archive(file: str | os.PathLike[str] | IO[bytes], name: str) -> zipfile.ZipFile:
-    """Opens a zip archive, and looks at the names in it.
+    """Opens a zip archive, and checks the names in it.
 
     Raises:
-        DataError: no zip archive; a name in it that is empty or not in its own encoding.
+        DataError: not a zip archive; a name in it that is empty or wrongly encoded.
     """
     try:
         archive = _Archive(file)
     except OSError:
         raise
-    except Exception as error:  # zipfile raises a dozen kinds for damaged archives
+    except Exception as error:  # zipfile raises a dozen types for damaged archives
         what = "workbook of Excel" if name.endswith(".xlsx") else "zip archive"
         raise DataError(f"{name}: not a sound {what} ({error}). Copy it again, or correct its name.") from None
     if not all(archive.namelist()):
@@ -120,7 +120,7 @@ def zip_archive(file: str | os.PathLike[str] | IO[bytes], name: str) -> zipfile.
 
 
 def _only_member(name: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-    """The one file of an archive, without what macOS adds."""
+    """The only file of an archive, without those added by macOS."""
     members = [
         member
         for member in archive.infolist()
@@ -136,15 +136,15 @@ def _only_member(name: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
 
 
 def check_growth(name: str, packed: int, unpacked: int) -> None:
-    """Refuses a zip archive, or a file in it, that would become far larger than it is.
+    """Raises an error for a zip archive, or a file in it, that expands too much.
 
     Args:
-        name: of the archive, for the message.
-        packed: its bytes.
-        unpacked: bytes that they become.
+        name: name of the archive, for the message.
+        packed: compressed size in bytes.
+        unpacked: size in bytes after decompression.
 
     Raises:
-        DataError: it would.
+        DataError: it expands too much.
     """
     if unpacked > max(_BOMB_BYTES, _MOST_GROWTH * packed):
         raise DataError(

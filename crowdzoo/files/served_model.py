@@ -1,4 +1,4 @@
-"""Files of a served model, and how it is loaded and its answers are put together; without Keras."""
+"""Files of a served model, how to load it, and how to combine its answers; without Keras."""
 
 import re
 from collections.abc import Sequence
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-# TF Serving looks for warm-up requests here, and nowhere else.
+# TF Serving only looks for warm-up requests here
 WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
 MODEL_CARD_FILE = "assets.extra/model_card.json"
-BLESSING_FILE = "assets.extra/blessing.json"  # why it was pushed; its copies do not share this and the next two
+BLESSING_FILE = "assets.extra/blessing.json"  # why it was pushed; copies of the model do not have this and the next two
 DRIFT_FOLDER = "assets.extra/drift"  # schema and statistics of the run that pushed it
 ORIGIN_FILE = "assets.extra/origin.json"  # names of the files, commit and MLflow run that it was made with
-# One real request a signature, so that a `curl` line can be pasted whatever the length of an instance.
+# One real request per signature, for `curl` lines that can be pasted whatever the length of an instance.
 REQUEST_FILES = {
     "serving_default": "assets.extra/request.json",
     "annotators": "assets.extra/request_annotators.json",
@@ -23,11 +23,11 @@ REQUEST_FILES = {
 
 
 def load_saved_model(folder: str | Path) -> Any:
-    """Loads a SavedModel; where its graph cuts text into tokens, tensorflow-text is imported first, which it needs.
+    """Loads a SavedModel, importing tensorflow-text first if its graph splits text into tokens.
 
     Raises:
-        ValueError: it needs tensorflow-text, which is not installed.
-        OSError, tf.errors.OpError: it cannot be loaded.
+        ValueError: the model needs tensorflow-text, which is not installed.
+        OSError, tf.errors.OpError: the model cannot be loaded.
     """
     import tensorflow as tf
 
@@ -40,14 +40,14 @@ def load_saved_model(folder: str | Path) -> Any:
 
 
 def as_text(array: np.ndarray) -> np.ndarray:
-    """The UTF-8 bytes of a string tensor as `str`; any other array as it is."""
+    """Converts the UTF-8 bytes of a string tensor to `str`; other arrays are unchanged."""
     if array.dtype != object:
         return array
     return np.array([cell.decode("utf-8", errors="replace") for cell in array.flat], dtype=str).reshape(array.shape)
 
 
 def stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Answers to several requests, one below the other; what each has padded to its longest, to the longest of all."""
+    """Concatenates answers to several requests, after padding them to the same length."""
     shapes = [part.shape[1:] for part in parts]
     if len(set(shapes)) == 1 or len({len(shape) for shape in shapes}) > 1:
         return np.concatenate(parts)
@@ -58,20 +58,21 @@ def stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([*padded])
 
 
-# "annotator" is an input of the signature `annotators`, "instances" the one input of models of other instances;
-# TensorFlow takes no argument called "self"
+# "annotator" is an input of the signature `annotators`, "instances" the only input of models of other instances;
+# TensorFlow does not accept an argument called "self"
 _TAKEN = ("annotator", "instances", "self")
 
 
 def served_name(column: str) -> str:
-    """The name of a column as an input of a served model, which may hold ASCII letters, digits and underscores only.
+    """Converts the name of a column to a valid input of a served model: ASCII letters, digits and underscores.
 
     Args:
         column: name of the column in the file, such as "age (years)".
 
     Returns:
-        The same name where it is possible. Otherwise blanks and signs become `_`, a letter beyond ASCII becomes `u` and
-        its code point, and what is not a first letter gets a `c` before it: "age__years_", "gru00f6u00dfe", "c2nd".
+        The same name if it is valid. Otherwise blanks and punctuation become `_`, letters beyond ASCII become `u` and
+        their code point, and a `c` is added before a first character that is not a letter: "age__years_",
+        "gru00f6u00dfe", "c2nd".
     """
     name = re.sub(r"[^\W\d_]", lambda letter: letter[0] if letter[0].isascii() else f"u{ord(letter[0]):04x}", column)
     name = re.sub(r"[^A-Za-z0-9_]", "_", name)

@@ -1,15 +1,15 @@
-"""Strings that a file can hold, strings that a message can show, and the text of a configuration."""
+"""Strings that a file can store, strings that a message can show, and the text of a configuration."""
 
 import os
 
 from crowdzoo.errors import ConfigError, DataError, Setting, shorten
 from crowdzoo.files.regular import check_regular
 
-LONGEST_LINE = 64 << 20  # bytes of a line that a reader takes
+LONGEST_LINE = 64 << 20  # bytes of a line that readers accept
 
 
 def is_utf8(value: str) -> bool:
-    """Whether UTF-8 can write a string, which holds no half of a surrogate pair then."""
+    """Whether a string can be encoded as UTF-8, that is, has no half of a surrogate pair."""
     if value.isascii():
         return True
     try:
@@ -20,12 +20,12 @@ def is_utf8(value: str) -> bool:
 
 
 def is_text(value: str) -> bool:
-    """Whether a text file can hold a string: UTF-8 without a NUL."""
+    """Whether a text file can store a string: UTF-8 without a NUL."""
     return "\0" not in value and is_utf8(value)
 
 
 def not_utf8(content: bytes = b"") -> str:
-    """What is wrong with a value that is not UTF-8."""
+    """The reason and fix for a value that is not UTF-8."""
     try:
         content.decode("utf-8")
         byte = ""
@@ -36,14 +36,14 @@ def not_utf8(content: bytes = b"") -> str:
 
 
 def readable(value: str | bytes) -> str:
-    """Text that can be printed, whatever it holds; bytes without the line end."""
+    """Converts any text to a printable one; bytes lose the line end."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace").rstrip("\r\n")
     return value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def shown(value: object) -> object:
-    """A value of a JSON line for a message: numbers and the like as they are, the rest as short text."""
+    """Converts a value of a JSON line for a message: numbers and the like are unchanged, others become short text."""
     if isinstance(value, str):
         return shorten(readable(value))
     return shorten(str(value)) if isinstance(value, (list, dict)) else value
@@ -56,10 +56,10 @@ def configuration_text(path: str | os.PathLike[str]) -> str:
     """Reads a configuration.
 
     Args:
-        path: a regular file of UTF-8, 256 KiB at most.
+        path: path of a regular file in UTF-8, at most 256 KiB.
 
     Raises:
-        ConfigError: no such file, a longer one, or not UTF-8; names the file.
+        ConfigError: the file does not exist, is longer, or not UTF-8; the message names it.
     """
     name = os.fspath(path)
     try:
@@ -71,7 +71,7 @@ def configuration_text(path: str | os.PathLike[str]) -> str:
     except OSError as error:
         raise ConfigError(f"{name}: cannot be read ({error.strerror}).") from None
     if len(content) > MAX_CHARACTERS:
-        raise ConfigError(f"{name}: is larger than 256 KiB, which no configuration is.")
+        raise ConfigError(f"{name}: is larger than 256 KiB, the maximum for a configuration.")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Text of any encoding, and of any line ends, as blocks of UTF-8 whose lines end in a line feed."""
+"""Converts text with any encoding and line ends to blocks of UTF-8 whose lines end in a line feed."""
 
 import codecs
 import io
@@ -7,9 +7,9 @@ from typing import IO, Any
 
 from crowdzoo.errors import DataError, Setting
 
-_FEW = 1000  # bytes in which UTF-16 is recognised, by a NUL in each Latin letter
-_HEAD = 1 << 20  # bytes in which the first line's end is looked for
-# what a file begins with -> its encoding; UTF-32 before UTF-16, which begins alike
+_FEW = 1000  # bytes searched for UTF-16, which has a NUL in each Latin letter
+_HEAD = 1 << 20  # bytes searched for the first line end
+# first bytes of a file -> its encoding; UTF-32 before UTF-16, which begins equally
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -20,19 +20,18 @@ _MARKS = {
 
 
 def utf8_blocks(blocks: Iterable[bytes], name: str, encoding: str | None = None) -> Iterator[bytes]:
-    """Blocks of a text file as UTF-8, without a byte order mark.
+    """Converts blocks of a text file to UTF-8 without a byte order mark.
 
-    A byte order mark says the encoding, whatever is given. Without one, and without `encoding`, bytes are passed on as
-    they are: whether they are UTF-8 is for the reader to see. Lines that end in a carriage return alone, as the first
-    one then does, come to end in a line feed.
+    A byte order mark overrides `encoding`. Without both, bytes are passed on unchanged, and readers check whether they
+    are UTF-8. If the first line ends in only a carriage return, carriage returns become line feeds.
 
     Args:
         blocks: bytes of the file, in pieces.
         name: name of the file in error messages.
-        encoding: a name that Python knows.
+        encoding: name of an encoding in Python.
 
     Raises:
-        DataError: a byte that is not of the encoding; or none is given, and it looks like UTF-16.
+        DataError: a byte that is invalid in the encoding; or no encoding is given, and the file looks like UTF-16.
     """
     blocks = iter(blocks)
     first = next(blocks, b"")
@@ -42,7 +41,9 @@ def utf8_blocks(blocks: Iterable[bytes], name: str, encoding: str | None = None)
     if known is None:
         for start, endian in ((1, "utf-16-le"), (0, "utf-16-be")):
             if 2 * (every_other := first[start:_FEW:2]).count(0) > len(every_other):
-                raise DataError(f"{name}: looks like UTF-16 without its mark. Give {Setting('encoding', endian)}.")
+                raise DataError(
+                    f"{name}: looks like UTF-16 without its byte order mark. Give {Setting('encoding', endian)}."
+                )
     if known in (None, "utf-8"):
         return _unix_lines(first[len(mark) :], blocks)
     decoded = _decoded(first, blocks, name, str(known))
@@ -50,16 +51,16 @@ def utf8_blocks(blocks: Iterable[bytes], name: str, encoding: str | None = None)
 
 
 def utf8_file(stream: IO[bytes], name: str, encoding: str | None = None) -> io.BufferedReader:
-    """The bytes of a text file as UTF-8, decoded as they are read; see `utf8_blocks`.
+    """Opens the bytes of a text file as UTF-8, decoded while reading; see `utf8_blocks`.
 
-    A byte order mark at the beginning of a line, as where one file was appended to another, is not part of the line.
+    A byte order mark at the beginning of a line, where one file was appended to another, is removed.
     """
     return _Lines(_Blocks(utf8_blocks(iter(lambda: stream.read(1 << 16), b""), name, encoding)))
 
 
 def _decoded(first: bytes, blocks: Iterator[bytes], name: str, encoding: str) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)()
-    start = 0  # of the bytes that the decoder has not read
+    start = 0  # position of the bytes that the decoder has not read
     block, first = first, b""
     while True:
         waiting = decoder.getstate()[0]
@@ -86,14 +87,14 @@ def _unix_lines(first: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
     if place < 0 or -1 < first.find(b"\n") < place or first[place + 1 : place + 2] == b"\n":
         kept = [first]
         del first
-        yield kept.pop()  # the consumer alone holds it
+        yield kept.pop()  # only the consumer has a reference
         yield from blocks
         return
     held = b""
     block, first = first, b""
     while block:
         block = held + block
-        held = b"\r" if block.endswith(b"\r") else b""  # perhaps the first half of \r\n
+        held = b"\r" if block.endswith(b"\r") else b""  # may be the first half of \r\n
         yield block[: len(block) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         block = next(blocks, b"")
     if held:
@@ -106,7 +107,7 @@ class _Lines(io.BufferedReader):
 
 
 class _Blocks(io.RawIOBase):
-    """Blocks of bytes as a file."""
+    """File interface to blocks of bytes."""
 
     def __init__(self, blocks: Iterator[bytes]):
         self.blocks, self.rest = blocks, memoryview(b"")

@@ -1,4 +1,4 @@
-"""The folder of a served model: one subfolder a version, named by a number; the largest number is served."""
+"""The folder of a served model: one subfolder per version, named by a number; the largest number is served."""
 
 import os
 import shlex
@@ -7,25 +7,25 @@ from pathlib import Path
 from crowdzoo.errors import ServingError
 
 MAX_VERSION = 2**63 - 1  # TF Serving's versions are int64
-WITHDRAWN = "withdrawn"  # subfolder of versions that were taken back, which no server looks into
+WITHDRAWN = "withdrawn"  # subfolder of withdrawn versions, which servers ignore
 _MODEL = "saved_model.pb"
 
 
 def version_number(name: str) -> int | None:
-    """The version that a folder of this name is, as TensorFlow Serving reads it; None for any other name."""
+    """The version of a folder with this name, as TensorFlow Serving reads it; None for any other name."""
     if not (name.isascii() and name.isdecimal()):
         return None
     digits = name.lstrip("0") or "0"
-    # Python converts no text of more than 4,300 digits
+    # Python does not convert text of more than 4,300 digits
     return int(digits) if len(digits) < 20 and int(digits) <= MAX_VERSION else None
 
 
 def version_folders(folder: str | os.PathLike[str]) -> tuple[dict[int, Path], list[str]]:
-    """Subfolders named by a version number, complete or not.
+    """Returns the subfolders named by a version number, complete or not.
 
     Returns:
-        The folders by version, and the names that are numbers but no version: above `MAX_VERSION`, of other digits than
-        0 to 9, or another way to write a version that is there ("007" next to "7").
+        The folders by version, and names that are numbers but not versions: above `MAX_VERSION`, with other digits than
+        0 to 9, or other spellings of an existing version ("007" next to "7").
 
     Raises:
         OSError: the folder cannot be read.
@@ -47,7 +47,7 @@ def version_folders(folder: str | os.PathLike[str]) -> tuple[dict[int, Path], li
 
 
 def complete_versions(folder: str | os.PathLike[str]) -> list[Path]:
-    """The versions that have a `saved_model.pb`, oldest first; none if the folder does not exist."""
+    """Returns the versions with a `saved_model.pb`, oldest first; none if the folder does not exist."""
     if not Path(folder).is_dir():
         return []
     folders, _ = version_folders(folder)
@@ -55,10 +55,10 @@ def complete_versions(folder: str | os.PathLike[str]) -> list[Path]:
 
 
 def newest_version(path: str | os.PathLike[str]) -> Path:
-    """Folder of the SavedModel at `path`: `path` itself, or its subfolder with the highest number.
+    """Returns the folder of the SavedModel at `path`: `path` itself, or its subfolder with the highest number.
 
     Raises:
-        ServingError: there is neither.
+        ServingError: there is none.
     """
     path = Path(path)
     if (path / _MODEL).is_file():
@@ -66,7 +66,7 @@ def newest_version(path: str | os.PathLike[str]) -> Path:
     if path.is_file() and path.suffix == ".keras":
         raise ServingError(
             f"{path}: a saved model, not an exported one. Run `crowdzoo export {shlex.quote(str(path))} FOLDER`, and "
-            "give that folder."
+            "use that folder."
         )
     if path.is_file():
         raise ServingError(f"{path}: a file, not the folder of an exported model")
@@ -79,7 +79,7 @@ def newest_version(path: str | os.PathLike[str]) -> Path:
 
 
 def next_version(folder: str | os.PathLike[str]) -> int:
-    """The number above those of all versions, complete, withdrawn or not, and of all files with such a name; or 1."""
+    """Returns the next version, above all versions, complete, withdrawn or not, and all files with such a name."""
     paths = (*Path(folder).glob("*"), *Path(folder, WITHDRAWN).glob("*"))
     numbers = [number for path in paths if (number := version_number(path.name)) is not None]
     return max(numbers, default=0) + 1

@@ -1,4 +1,4 @@
-"""Excel workbooks: a sheet as lines of CSV, and a table as a sheet."""
+"""Excel workbooks: converts a sheet to CSV, and a table to a sheet."""
 
 import csv
 import errno
@@ -15,32 +15,32 @@ from crowdzoo.errors import ConfigError, CrowdzooError, DataError, shorten, unkn
 from crowdzoo.files.regular import check_regular, zip_archive
 
 WORKBOOK = ".xlsx"
-MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14  # of a sheet, as Excel has it
-MOST_CELLS = 1 << 26  # of the table in a sheet, with the empty ones that fill its rows
+MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14  # of a sheet, as in Excel
+MOST_CELLS = 1 << 26  # of the table in a sheet, including empty ones
 MOST_CHARACTERS = 32_767  # of a cell
-_MOST_GROWTH, _SMALL = 100, 8 << 20  # real workbooks grow by 5 to 20 times
+_MOST_GROWTH, _SMALL = 100, 8 << 20  # real workbooks expand by 5 to 20 times
 _CELL_PARTS = 16  # XML elements in a cell on average, in a row of MOST_COLUMNS
 
 
 def is_workbook(path: str | os.PathLike[str]) -> bool:
-    """Whether a name is that of an Excel workbook."""
+    """Whether a name has the suffix of an Excel workbook."""
     return os.fspath(path).endswith(WORKBOOK)
 
 
 def sheet_csv(path: str | os.PathLike[str], sheet: str | None = None, decimal: str = ".") -> IO[bytes]:
-    """A sheet as CSV in UTF-8, with commas: a line a row; a line break in a cell counts, too.
+    """Converts a sheet to CSV in UTF-8, with commas, one line per row and per line break in a cell.
 
-    A formula is its value, a date is in ISO 8601; empty cells at the ends of rows do not count.
+    Formulas are replaced by their values, dates are in ISO 8601; empty cells at the ends of rows are dropped.
 
     Args:
-        path: of the workbook.
+        path: path of the workbook.
         sheet: name of the sheet; None: the first one.
-        decimal: mark that numbers get.
+        decimal: decimal mark of numbers in the CSV.
 
     Raises:
         ConfigError: openpyxl is missing; the workbook has no such sheet.
-        DataError: as `check_regular`; not a sound workbook, one that grows as a zip bomb does, or more rows, columns or
-            cells than a sheet has.
+        DataError: as `check_regular`; an invalid workbook, a zip bomb, or more rows, columns or cells than a sheet may
+            have.
     """
     name = os.fspath(path)
     check_regular(path)
@@ -57,13 +57,13 @@ def sheet_csv(path: str | os.PathLike[str], sheet: str | None = None, decimal: s
             return _sheet_csv(name, sheets[sheet] if sheet is not None else book.worksheets[0], decimal)
     except CrowdzooError:
         raise
-    except Exception as error:  # a dozen kinds, of zipfile, of XML and its own
+    except Exception as error:  # a dozen types, of zipfile, XML and openpyxl
         reason = shorten(str(error)) or type(error).__name__
         raise DataError(f"{name}: not a sound workbook ({reason}). Save it again as .xlsx.") from None
 
 
 def _sheet_csv(name: str, sheet: Any, decimal: str) -> IO[bytes]:
-    """A row at a time: openpyxl's own are as long as their last column's number, and fill gaps between numbers."""
+    """Converts row by row, as openpyxl pads its own rows to their last column, and fills gaps between row numbers."""
     from openpyxl.worksheet._reader import DATA_TAG, ROW_TAG, WorkSheetParser
     from openpyxl.xml.functions import iterparse
 
@@ -102,7 +102,7 @@ def _sheet_csv(name: str, sheet: Any, decimal: str) -> IO[bytes]:
 
 
 def _text(value: Any, decimal: str) -> str:
-    """A cell's value as Excel writes it into a CSV file, but for dates."""
+    """Converts a cell's value as Excel does for a CSV file, except for dates."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):
@@ -113,17 +113,17 @@ def _text(value: Any, decimal: str) -> str:
 
 
 def write_sheet(table: pa.Table, file: IO[bytes]) -> None:
-    """Writes a table as a workbook of one sheet, whose first row stays in sight.
+    """Writes a table as a workbook of one sheet, with a frozen first row.
 
-    Columns of lists are left out. Text is text, also where it begins as a formula does. Fractions show three decimals.
+    Columns of lists are left out. Text that begins like a formula remains text. Fractions show three decimals.
 
     Args:
-        table: the table.
-        file: is written to.
+        table: table to write.
+        file: file to write to.
 
     Raises:
         ConfigError: openpyxl is missing.
-        DataError: more rows than a sheet has, or a longer text than a cell.
+        DataError: more rows than a sheet may have, or a longer text than a cell.
     """
     openpyxl = _openpyxl("the workbook")
     if table.num_rows >= MOST_ROWS:
@@ -146,14 +146,14 @@ def write_sheet(table: pa.Table, file: IO[bytes]) -> None:
         return written
 
     table = table.select([field.name for field in table.schema if not pa.types.is_nested(field.type)])
-    content = io.BytesIO()  # an archive on a full disk prints a traceback, as a sheet does that is left open
+    content = io.BytesIO()  # on a full disk, an archive or an open sheet would print a traceback
     try:
         with closing(sheet):
             sheet.append([cell(name) for name in table.column_names])
             for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
                 sheet.append([cell(value) for value in row])
     except Exception as error:
-        number = getattr(errno, str(error).removeprefix("IO_"), None)  # lxml's name, of the file that holds the sheet
+        number = getattr(errno, str(error).removeprefix("IO_"), None)  # lxml's error on the sheet's file
         if number is None:
             raise
         raise OSError(number, os.strerror(number), tempfile.gettempdir()) from None

@@ -1,10 +1,10 @@
-"""Files and folders that appear complete or not at all, and leave nothing behind where a writer is killed.
+"""Files and folders that appear complete or not at all; killed writers leave nothing behind.
 
-What is written is under a hidden name next to its place, `.NAME.<16 hex digits>.crowdzoo-new`, and is renamed when
-it is complete and on disk. Its writer holds a lock on it (flock), which ends with the process: a hidden name without a
-lock is what a killed process left, and the next write to the same place removes it.
+Output is written under a hidden name next to its path, `.NAME.<16 hex digits>.crowdzoo-new`, and renamed when it is
+complete and on disk. The writer holds a lock on it (flock), which ends with the process: a hidden name without a lock
+was left by a killed process, and the next write to the same path removes it.
 
-Tables are written here in every format: CSV, Parquet, JSON lines, a sheet of Excel.
+This module writes tables in all formats: CSV, Parquet, JSON lines and Excel.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ if TYPE_CHECKING:
 # separator, decimal mark and encoding of CSV for a spreadsheet; None: CSV for programs
 SPREADSHEET: ContextVar[tuple[str, str, str] | None] = ContextVar("SPREADSHEET", default=None)
 _NEW, _OLD = "crowdzoo-new", "crowdzoo-old"
-_LONGEST_NAME = 120  # bytes of a name that is part of a hidden name, with its suffix twice; file systems take 255
+_LONGEST_NAME = 120  # bytes of a name that is part of a hidden name, with its suffix twice; file systems accept 255
 
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Opens a file for writing bytes, which takes its place at the end of the `with` block.
+    """Opens a file for writing bytes, which appears at its path at the end of the `with` block.
 
     Args:
-        path: path of the file. Its parents are made; an earlier file is replaced, and keeps its permissions. A link is
-            followed.
+        path: path of the file. Its parents are created; an earlier file is replaced, and its permissions are kept.
+            Links are followed.
 
     Yields:
         The file, open for writing and reading.
 
     Raises:
         ConfigError: the path is not a local path.
-        OSError: with the path as `filename`, where it cannot be written. Nothing is left behind.
+        OSError: the path, in `filename`, cannot be written. Nothing is left behind.
     """
     with _beside(path, folder=False) as (temporary, place, descriptor):
         with open(descriptor, "w+b", closefd=False) as file:
@@ -63,28 +63,28 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def write_json(path: str | os.PathLike[str], content: Mapping[str, object]) -> None:
-    """Writes JSON for people to read, which appears when it is complete."""
+    """Writes readable JSON to a file that appears when it is complete."""
     with atomic_file(path) as file:
         file.write(json.dumps(content, indent=2).encode() + b"\n")
 
 
 def write_rows(path: str | os.PathLike[str], header: Iterable[str], rows: Iterable[Iterable[object]]) -> Path:
-    """Writes a table as CSV, see `csv_bytes`, which appears when it is complete; returns its path."""
+    """Writes a table as CSV, see `csv_bytes`, to a file that appears when it is complete; returns its path."""
     with atomic_file(path) as file:
         file.write(csv_bytes(header, rows))
     return Path(path)
 
 
 def write_numbers(path: str | os.PathLike[str], text: str) -> None:
-    """Writes CSV whose last column is numbers, as `csv_bytes` does."""
+    """Writes CSV whose last column contains numbers, in the format of `csv_bytes`."""
     header, *rows = csv.reader(io.StringIO(text, newline=""))
     write_rows(path, header, rows if SPREADSHEET.get() is None else [(*row[:-1], float(row[-1])) for row in rows])
 
 
 def csv_bytes(header: Iterable[str], rows: Iterable[Iterable[object]]) -> bytes:
-    """A table as CSV in UTF-8 with commas, or as `SPREADSHEET` has it; NaN is an empty cell.
+    """Converts a table to CSV in UTF-8 with commas, or as set by `SPREADSHEET`; NaN is an empty cell.
 
-    In a spreadsheet a tab before text that begins as a formula keeps it text; readers strip it.
+    In a spreadsheet, text that begins like a formula gets a leading tab to remain text; readers strip it.
     """
     separator, decimal, encoding = SPREADSHEET.get() or (",", ".", "utf-8")
     formulas = ("=", "+", "-", "@") if SPREADSHEET.get() else ()
@@ -102,7 +102,7 @@ def csv_bytes(header: Iterable[str], rows: Iterable[Iterable[object]]) -> bytes:
 
 
 def write_table(table: pa.Table, file: IO[bytes], file_format: str) -> None:
-    """Writes a table as "parquet", "jsonl", "csv" or "xlsx" (both without its columns of lists)."""
+    """Writes a table as "parquet" or "jsonl", or without its columns of lists as "csv" or "xlsx"."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
@@ -125,10 +125,10 @@ def write_table(table: pa.Table, file: IO[bytes], file_format: str) -> None:
 
 
 def table_of(columns: Mapping[str, NDArray[Any] | None]) -> pa.Table:
-    """Arrays [n, a, b, ...] as a table; those of more than one axis as columns of n nested lists.
+    """Converts arrays [n, a, b, ...] to a table; those with several axes become columns of n nested lists.
 
     Args:
-        columns: by name; None is left out.
+        columns: arrays by name; None is left out.
     """
     import pyarrow as pa
 
@@ -146,7 +146,7 @@ def _lists(values: NDArray[Any]) -> pa.Array:
 
 
 def csv_cell(value: object) -> str:
-    """A value as a cell of a CSV file, in quotes where it needs them."""
+    """Converts a value to a cell of a CSV file, quoted if necessary."""
     text = str(value)
     return '"' + text.replace('"', '""') + '"' if any(letter in text for letter in ',"\n\r') else text
 
@@ -159,7 +159,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         path: path of the file.
 
     Yields:
-        Path of an empty file to write to, with the ending of `path`.
+        Path of an empty file to write to, with the suffix of `path`.
     """
     with _beside(path, folder=False) as (temporary, place, _):
         yield temporary
@@ -169,18 +169,18 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
-    """Makes a folder, which takes its place at the end of the `with` block.
+    """Creates a folder, which appears at its path at the end of the `with` block.
 
     Args:
-        path: path of the folder. Its parents are made; it does not exist yet, or is empty. A link is followed.
-        replace: a folder that holds something is replaced, too; it is there until the new one is complete.
+        path: path of the folder. Its parents are created; it must not exist, or be empty. Links are followed.
+        replace: whether to replace a folder that is not empty, which remains until the new one is complete.
 
     Yields:
         Path of an empty folder to write to.
 
     Raises:
         ConfigError: the path is not a local path.
-        OSError: the folder cannot be written, or holds something and `replace` is false. Nothing is left behind.
+        OSError: the folder cannot be written, or is not empty and `replace` is false. Nothing is left behind.
     """
     with _beside(path, folder=True) as (temporary, place, _):
         yield temporary
@@ -189,7 +189,7 @@ def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
                 _sync(Path(parent, name))
             _sync(Path(parent))
         try:
-            os.rename(temporary, place)  # an empty folder may be there
+            os.rename(temporary, place)  # there may be an empty folder
         except OSError as error:
             if not replace or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
@@ -198,9 +198,9 @@ def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
 
 @contextlib.contextmanager
 def hidden_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Makes a hidden folder next to a place, which the caller renames; one that is not renamed is removed at the end.
+    """Creates a hidden folder next to a path for the caller to rename; otherwise it is removed at the end.
 
-    What killed writers to the place left is removed first, see `remove_leftovers`.
+    Leftovers of killed writers are removed first, see `remove_leftovers`.
     """
     with _beside(path, folder=True) as (temporary, _, _):
         yield temporary
@@ -208,12 +208,12 @@ def hidden_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Removes what killed writers to this place left next to it; what a living one writes stays.
+    """Removes leftovers of killed writers next to this path; output of running writers is kept.
 
-    Where one was killed between the two renames that replace a folder, the earlier folder gets its name back.
+    If a writer was killed between the two renames that replace a folder, the earlier folder gets its name back.
 
     Args:
-        path: path of a file or folder, as given to the functions above.
+        path: path of a file or folder, as passed to the functions above.
     """
     place = Path(os.path.realpath(local_path(path)))
     stem, suffix = map(re.escape, _ends(place))
@@ -227,7 +227,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
         with contextlib.suppress(OSError):
             descriptor = os.open(leftover, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while its writer lives
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while its writer is running
                 if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
                     leftover.unlink()
                 elif f".{_OLD}" in name and not os.path.lexists(place):
@@ -240,7 +240,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def _beside(path: str | os.PathLike[str], folder: bool) -> Iterator[tuple[Path, Path, int]]:
-    """A locked new file or folder next to the place, the place with links followed, and the lock's file descriptor."""
+    """A locked new file or folder next to the path, the path with links resolved, and the lock's file descriptor."""
     place = Path(os.path.realpath(local_path(path)))
     folders: list[Path] = []
     temporary, descriptor = None, None
@@ -261,7 +261,7 @@ def _beside(path: str | os.PathLike[str], folder: bool) -> Iterator[tuple[Path, 
         with contextlib.suppress(OSError):  # a folder that may not be listed
             _sync(place.parent)
     except OSError as error:
-        # a full disk has no file name, and nobody knows the hidden one
+        # errors of a full disk have no file name, and users do not know the hidden one
         if error.errno is not None and (error.filename is None or str(error.filename) == str(temporary)):
             error.filename, error.filename2 = os.fspath(path), None
         raise
@@ -277,14 +277,14 @@ def _beside(path: str | os.PathLike[str], folder: bool) -> Iterator[tuple[Path, 
 
 
 def _replace(temporary: Path, place: Path) -> None:
-    """Puts a file in its place, with the permissions of the one that it replaces."""
+    """Moves a file to its path, with the permissions of the one it replaces."""
     with contextlib.suppress(FileNotFoundError, PermissionError):
         os.chmod(temporary, stat.S_IMODE(os.stat(place).st_mode))
     os.replace(temporary, place)
 
 
 def _make_parents(parent: Path) -> list[Path]:
-    """Makes a folder and its parents; returns those that were missing, outermost first."""
+    """Creates a folder and its parents; returns those that were missing, outermost first."""
     missing = [folder for folder in (parent, *parent.parents) if not folder.exists()][::-1]
     parent.mkdir(parents=True, exist_ok=True)
     return missing
@@ -296,7 +296,7 @@ def _hidden(place: Path, kind: str) -> Path:
 
 
 def _ends(place: Path) -> tuple[str, str]:
-    """What a hidden name starts and ends with."""
+    """Prefix and suffix of a hidden name."""
     name = os.fsencode(place.name)
     if len(name) <= _LONGEST_NAME:
         return f".{place.name}", place.suffix
@@ -304,7 +304,7 @@ def _ends(place: Path) -> tuple[str, str]:
 
 
 def _lock(temporary: Path, folder: bool) -> int | None:
-    """Locks a new file or folder; None where another process took it for a leftover meanwhile."""
+    """Locks a new file or folder; None if another process took it for a leftover meanwhile."""
     try:
         descriptor = os.open(temporary, os.O_RDONLY if folder else os.O_RDWR)
     except FileNotFoundError:
@@ -315,19 +315,19 @@ def _lock(temporary: Path, folder: bool) -> int | None:
             return descriptor
     except (BlockingIOError, FileNotFoundError):
         pass
-    except OSError:  # a file system without locks, on which nothing is taken for a leftover
+    except OSError:  # on a file system without locks, nothing is taken for a leftover
         return descriptor
     os.close(descriptor)
     return None
 
 
 def _exchange(temporary: Path, place: Path) -> None:
-    """Puts the new folder in the place of the old one, which is removed."""
+    """Replaces an old folder by the new one."""
     old = _hidden(place, _OLD)
     descriptor = os.open(place, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # so that nobody takes it for a leftover
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # so that it is not taken for a leftover
         os.rename(place, old)
         try:
             os.rename(temporary, place)
@@ -340,7 +340,7 @@ def _exchange(temporary: Path, place: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Asks the disk to keep a file, or the names in a folder; a file system that cannot is let be."""
+    """Syncs a file, or the names in a folder, to disk; does nothing if the file system does not support it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,1 +1,1 @@
-"""The same loop of EM over blocks on Beam."""
+"""The EM loop over blocks on Beam."""

@@ -1,7 +1,7 @@
-"""Form: an algorithm as one pass over blocks after the other; and Job: a table in memory and a method.
+"""Form: an algorithm as repeated passes over blocks; and Job: a table in memory and a method.
 
-A driver adds up what the blocks give under the present parameters; the next ones follow from that sum. The steps are
-those of the local engine.
+A driver sums what the blocks return under the current parameters; the sum determines the next parameters. The steps
+are those of the local engine.
 """
 
 # ruff: noqa: D102  (`Form` describes them)
@@ -46,12 +46,12 @@ Answer = Callable[[Any], "BlockPosteriors"]
 
 @dataclass(frozen=True, eq=False)
 class BlockPosteriors:
-    """What was found for a block's tasks, or for all tasks.
+    """Results for a block's tasks, or for all tasks.
 
     Attributes:
         tasks: task codes, int64 [T].
-        posteriors: class probabilities, [T, K]; for ratings two numbers a task, see the form.
-        labels: class codes, int64 [T]; for ratings zeros.
+        posteriors: class probabilities, [T, K]; for ratings two numbers per task, see the form.
+        labels: class codes, int64 [T]; zeros for ratings.
     """
 
     tasks: NDArray[np.int64]
@@ -61,11 +61,11 @@ class BlockPosteriors:
 
 @dataclass(eq=False)
 class Tally(Additive):
-    """What blocks add.
+    """Sums over blocks.
 
     Attributes:
-        counts: as the method's own M-step takes them.
-        more: what else the method counts.
+        counts: counts for the M-step of the method.
+        more: other counts of the method.
     """
 
     counts: Any
@@ -73,16 +73,16 @@ class Tally(Additive):
 
 
 class Form(ABC):
-    """Base of all, with Dawid-Skene's counts and starts. Parameters are those that the local engine's `Run` has.
+    """Base class of all forms, with counts and starts of Dawid-Skene and the parameters of the local engine's `Run`.
 
     Args:
-        aggregator: the settings.
+        aggregator: aggregator with the settings.
         num_annotators: R.
         num_classes: K.
 
     Attributes:
-        starts: how many.
-        max_iter: most M-steps after the first; 0: the first parameters are the last.
+        starts: number of starts.
+        max_iter: maximum number of M-steps after the first; 0: the first parameters are final.
     """
 
     def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):
@@ -92,19 +92,19 @@ class Form(ABC):
 
     @property
     def num_columns(self) -> int:
-        """Columns of `BlockPosteriors.posteriors`."""
+        """Number of columns of `BlockPosteriors.posteriors`."""
         return self.num_classes
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What a checkpoint must have in common with a fit, apart from the data."""
+        """What must be equal in a checkpoint and a fit, apart from the data."""
         return self.aggregator, self.num_annotators, self.num_classes
 
     def begin_from(self, annotations: Annotations, initial: Any) -> Begin:
-        """What the first start begins from: parameters, posteriors [N, K]; each may be None.
+        """Starting point of the first start: parameters and posteriors [N, K], each of which may be None.
 
         Raises:
-            ConfigError, DataError: `initial` does not fit.
+            ConfigError, DataError: `initial` does not match.
         """
         if initial is None:
             return None, None
@@ -116,11 +116,11 @@ class Form(ABC):
     # === Over blocks ===
 
     def zero(self) -> Tally:
-        """Counts of nothing."""
+        """Counts before any block."""
         return Tally(Counts.zero(self.num_annotators, self.num_classes))
 
     def first(self, total: Tally, block: Any, start: int, given: Array | None) -> None:
-        """Adds a block under given posteriors [T, K], or under votes."""
+        """Adds a block under the given posteriors [T, K], or under votes."""
         if given is not None:
             self.add(total, block, block.clamped(given))
         else:
@@ -132,7 +132,7 @@ class Form(ABC):
         total.counts.add(block, shares)
 
     def prepared(self, params: Any) -> Any:
-        """Parameters as the kernels want them."""
+        """Converts parameters for the kernels."""
         return params
 
     def expect(self, total: Tally, block: Any, prepared: Any) -> None:
@@ -143,15 +143,15 @@ class Form(ABC):
 
     @abstractmethod
     def start(self, total: Tally) -> Any:
-        """The first parameters."""
+        """Returns the first parameters."""
 
     def step(self, run: Run[Any], total: Tally) -> Run[Any]:
-        """A run after one more iteration, from what was counted under its parameters."""
+        """Returns the run after one more iteration, from the counts under its parameters."""
         found: Run[Any] = self.aggregator.step(run, total.counts)
         return found
 
     def next_run(self, run: Run[Any], total: Tally) -> Run[Any]:
-        """A run after one more pass; before the first it has no parameters."""
+        """Returns the run after one more pass; before the first pass it has no parameters."""
         if run.params is not None:
             return self.step(run, total)
         done = not self.max_iter
@@ -168,7 +168,7 @@ class Form(ABC):
         return choose_labels(posteriors, tasks, getattr(self.aggregator, "ties", "random"), self.aggregator.seed)
 
     def answers(self, params: Any) -> Answer:
-        """What the last parameters say of blocks."""
+        """Returns the function that applies the final parameters to a block."""
         prepared = self.prepared(params)
 
         def answer(block: Any) -> BlockPosteriors:
@@ -178,12 +178,12 @@ class Form(ABC):
         return answer
 
     def result(self, data: Any, run: Run[Any], found: BlockPosteriors) -> Any:
-        """What the aggregator's `fit` gives, whether or not the run has converged."""
+        """Creates the result of the aggregator's `fit`, whether or not the run has converged."""
         return self.aggregator.result(data, run, found.posteriors, found.labels)
 
 
 class MajorityVoteForm(Form):
-    """Counts once."""
+    """Majority vote, which needs only one pass."""
 
     def start(self, total: Tally) -> Any:
         return majority_vote.update(total.counts)
@@ -223,7 +223,7 @@ class OneCoinForm(Form):
 
 
 class RobustForm(Form):
-    """Robust. Parameters are the number of the step, its counts, and `Agreement`, which the first pass counts."""
+    """Robust. Parameters are the number of the step, its counts, and the `Agreement` counted in the first pass."""
 
     def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):
         super().__init__(aggregator, num_annotators, num_classes)
@@ -263,14 +263,14 @@ class RobustForm(Form):
 
 @dataclass(frozen=True, eq=False)
 class RatingSums(Additive):
-    """Sums over ratings: of each annotator, [R, 2], and of all tasks."""
+    """Sums over ratings: per annotator, [R, 2], and over all tasks."""
 
     rows: Array
     common: Array
 
 
 class RatingForm(Form):
-    """The mean and the median: sums, and no iteration. `posteriors` are estimates and their errors, [T, 2]."""
+    """Mean and median: sums without iterations. `posteriors` are estimates and their errors, [T, 2]."""
 
     num_columns = 2
 
@@ -302,12 +302,12 @@ FORMS: dict[type, type[Form]] = {
 
 @dataclass(frozen=True)
 class Job:
-    """What a driver needs.
+    """The inputs of a driver.
 
     Attributes:
-        form: the aggregator's.
-        blocks: gives all blocks, each of at most so many annotations.
-        result: what the aggregator's `fit` gives, from the last run and the posteriors of all tasks.
+        form: form of the aggregator.
+        blocks: function that returns all blocks, given the maximum number of annotations per block.
+        result: function that creates the result of `fit` from the last run and the posteriors of all tasks.
         begin: see `Form.begin_from`.
     """
 
@@ -323,24 +323,24 @@ def runs_in_parts(aggregator: Any) -> bool:
 
 
 def _in_memory(aggregator: Any) -> str:
-    """A setting that no form has, and what to do about it; empty as a rule."""
+    """A setting that no form supports, and the fix; usually empty."""
     if getattr(aggregator, "confidence", False):
         return "confidence=True; set it to False"
     if getattr(aggregator, "start", "votes") != "votes":
-        return f"start={aggregator.start!r}; set it to 'votes', or give the result of OneCoinDawidSkene as initial"
+        return f"start={aggregator.start!r}; set it to 'votes', or pass the result of OneCoinDawidSkene as initial"
     return ""
 
 
 def form_of(aggregator: Any, num_annotators: int, num_classes: int) -> Form:
-    """The form of an aggregator.
+    """Returns the form of an aggregator.
 
     Args:
-        aggregator: the settings.
+        aggregator: aggregator with the settings.
         num_annotators: R.
-        num_classes: K; for ratings any number.
+        num_classes: K; any number for ratings.
 
     Raises:
-        ConfigError: an aggregator without a form.
+        ConfigError: the aggregator has no form.
     """
     if type(aggregator) not in FORMS:
         kind = getattr(aggregator, "kind", "classification")
@@ -355,19 +355,19 @@ def form_of(aggregator: Any, num_annotators: int, num_classes: int) -> Form:
 
 
 def job_of(aggregator: Any, data: Any, gold: Any = None, initial: Any = None) -> Job:
-    """A table and a method.
+    """Creates a job from a table and a method.
 
     Args:
-        aggregator: the settings.
-        data: what its `fit` takes.
-        gold: as its `fit` takes it.
-        initial: as its `fit` takes it.
+        aggregator: aggregator with the settings.
+        data: argument of its `fit`.
+        gold: argument of its `fit`.
+        initial: argument of its `fit`.
 
     Raises:
-        ConfigError: a method without a form; `gold` or `initial` for a method that takes none.
-        DataError: data, gold or initial do not fit.
+        ConfigError: the method has no form, or does not accept `gold` or `initial`.
+        DataError: data, gold or initial do not match.
     """
-    form_of(aggregator, 1, 1)  # refuses methods of other kinds, whatever the data are
+    form_of(aggregator, 1, 1)  # refuses methods of other kinds, whatever the data
     form = form_of(aggregator, data.num_annotators, data.num_classes)
     if isinstance(aggregator, PlainRatings):
         for name, value in (("gold", gold), ("initial", initial)):

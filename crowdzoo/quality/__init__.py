@@ -1,4 +1,4 @@
-"""Agreement and data quality of annotations: how far to trust the crowd, which tasks and annotators to look at.
+"""Agreement and quality of annotations: how reliable the crowd is, and which tasks and annotators to check.
 
 Names load when first used.
 """

@@ -1,4 +1,4 @@
-"""alternative_annotator_test: may a model's labels replace those of people?"""
+"""alternative_annotator_test: tests whether labels of a model may replace those of people."""
 
 import math
 from collections.abc import Sequence
@@ -21,24 +21,23 @@ POWER = 0.8
 
 @dataclass(frozen=True, eq=False)
 class AlternativeAnnotator:
-    """What the test says of one model.
+    """Result of the test for one model.
 
     Attributes:
-        model: name.
-        epsilon: of the test; the verdict depends on it.
-        shared: the most tasks that a person shares with the model and other people; with fewer than `least_tasks`
-            nobody is compared, `people` has no rows, and the numbers are NaN.
+        model: name of the model.
+        epsilon: `epsilon` of the test; the verdict depends on it.
+        shared: maximum number of tasks that a person shares with the model and other people; if it is below
+            `least_tasks`, nobody is compared, `people` has no rows, and the numbers are NaN.
         winning_rate: share of the people for whom the test finds that the model may replace them.
-        advantage: probability that the model agrees with the others at least as well as the person does, mean over
-            people. It compares models with each other; the test decides.
+        advantage: probability that the model agrees with the others at least as well as the person does, averaged over
+            people. It is for comparing models; the test decides.
         passes: whether the winning rate is .5 or more.
-        decided: whether the tasks are enough for a verdict: the model passes, or the test the other way round finds
-            that it may not replace more than half of the people. Otherwise there are too few tasks, and that it does
-            not pass says little.
-        tasks_needed: about how many tasks per person (median) would decide in 80 % of cases, if the model did as well
-            on all of them; infinite where it is on the border.
-        people: one row per person: `annotator`, `tasks` (compared on), `advantage`, `person_advantage` (the probability
-            the other way round), `p_value` (adjusted for the number of people), `won`.
+        decided: whether there are enough tasks for a verdict: the model passes, or the reverse test finds that it may
+            not replace more than half of the people. Otherwise not passing says little.
+        tasks_needed: approximate number of tasks per person (median) that would decide in 80 % of cases, if the model
+            did equally well on all of them; infinite for a borderline model.
+        people: one row per person: `annotator`, `tasks` (compared on), `advantage`, `person_advantage` (the reverse
+            probability), `p_value` (adjusted for the number of people), `won`.
     """
 
     model: str
@@ -70,34 +69,35 @@ def alternative_annotator_test(
 ) -> list[AlternativeAnnotator]:
     """Tests for each model whether its labels may replace those of people (the alt-test).
 
-    Each person is left out in turn. On a task that both labelled, the model and the person are compared by the share of
-    the other people's labels that theirs equals; a tie is a win of both. The null hypothesis is that the model wins
-    less often than the person by `epsilon` or more. It is tested with Student's t for a mean of differences, and
-    Benjamini and Yekutieli's procedure corrects for the number of people. A model passes if at least half of the people
-    can be replaced.
+    Each person is left out in turn. On a task that both labelled, the labels of the model and of the person are
+    compared by the share of the other people's labels that they equal; a tie counts as a win for both. The null
+    hypothesis is that the model wins less often than the person by `epsilon` or more. It is tested by Student's t for
+    the mean of the differences, corrected for the number of people by the procedure of Benjamini and Yekutieli. A model
+    passes if it can replace at least half of the people.
 
-    `epsilon` is what a person's label costs more than a model's. The paper takes .2 where people are experts, .15 where
-    they are trained, .1 for crowd workers. The verdict depends on it: with .2 a model passes that agrees with others
+    `epsilon` is the allowed loss for the lower cost of a model's labels. The paper uses .2 for experts, .15 for trained
+    annotators and .1 for crowd workers. The verdict depends on it: with .2 a model may pass that agrees with others
     clearly less often than people do.
 
     Source: N. Calderon, R. Reichart, R. Dror: The alternative annotator test for LLM-as-a-judge: How to statistically
     justify replacing human annotators with LLMs. ACL 2025, arXiv:2501.10970.
 
     Args:
-        annotations: kind classification, of people and models; three people or more should have labelled each task.
+        annotations: annotations of people and models, kind classification; at least three people should have labelled
+            each task.
         models: names of the annotators that are models; all others are people.
-        epsilon: from 0 to 1.
-        level: of the false discovery rate, between 0 and 1.
-        least_tasks: people who share fewer tasks with the model and other people are left out, and with nobody left
-            the model has too few tasks. The paper asks for 30; with fewer, the test is only rough.
+        epsilon: allowed loss, from 0 to 1.
+        level: false discovery rate, between 0 and 1.
+        least_tasks: people who share fewer tasks with the model and other people are left out; if nobody remains, the
+            model has too few tasks. The paper requires 30; with fewer, the test is only approximate.
 
     Returns:
-        One result a model, in the order of `models`.
+        One result per model, in the order of `models`.
 
     Raises:
-        ConfigError: no models, an unknown one, or an option out of range.
-        DataError: another kind of labels, or no annotation of a person.
-        ImportError: without SciPy.
+        ConfigError: no models, an unknown model, or an option out of range.
+        DataError: wrong kind of labels, or no annotations by people.
+        ImportError: SciPy is missing.
     """
     if not annotations.label_kind.one_class:
         raise DataError(f"the alternative annotator test is for classes, got kind {annotations.kind}.")
@@ -120,10 +120,10 @@ def alternative_annotator_test(
 def _wins(
     people: Annotations, labels: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Annotator codes, and whether the model and the person win, over labels of people on tasks with two of them.
+    """Annotator codes, and whether the model and the person win, for labels of people on tasks with at least two.
 
     Args:
-        people: their annotations.
+        people: annotations of the people.
         labels: a model's labels, class codes [N], -1 where it has none.
     """
     counts = weighted_votes(people)
@@ -176,19 +176,19 @@ def _test(
 
 
 def _adjust(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """By Benjamini and Yekutieli, [P]; there may be none."""
+    """Adjusts p-values [P] by Benjamini and Yekutieli; there may be none."""
     return np.asarray(stats.false_discovery_control(p_values, method="by") if len(p_values) else p_values)
 
 
 def _p_value(excess: NDArray[np.float64]) -> float:
-    """Of the hypothesis that the mean of [n] is 0 or more, against one below 0."""
+    """P-value of the hypothesis that the mean of [n] is at least 0, against one below 0."""
     if np.ptp(excess) == 0:  # no spread, and no statistic
         return float(excess[0] >= 0)
     return float(stats.ttest_1samp(excess, 0, alternative="less").pvalue)
 
 
 def _tasks_needed(excess: NDArray[np.float64], number: int, level: float) -> float:
-    """How many tasks would show which side of 0 the mean of [n] is on, if half of so many people are to be shown."""
+    """Number of tasks that would show the sign of the mean of [n], if half of this number of people is to be shown."""
     mean, deviation = abs(float(excess.mean())), float(excess.std(ddof=1))
     if mean == 0:
         return math.inf

@@ -1,4 +1,4 @@
-"""annotator_table: what each annotator's labels look like, next to the others' and the aggregate."""
+"""annotator_table: statistics of each annotator's labels, compared with the others and the aggregate."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -39,51 +39,55 @@ def annotator_table(
 ) -> pa.Table:
     """One row per annotator, in the order of the codes.
 
-    Columns, null where not defined (no annotations; for `agreement` none that someone else answered too):
+    Columns, null if undefined (without annotations; `agreement` without shared ones):
 
-    - `annotator`: name; `annotations`: how many; `shared`: how many of them on tasks that others labelled too;
-    - `agreement`: mean over the shared ones of the share of the task's other annotations that say the same. It needs no
-      aggregate and counts no vote for itself. Who copy each other (see `copy_families`) do not judge each other: here,
-      in `reliability` and in the notes the other annotations are those from outside of the family;
-    - `notes`: what is odd about the annotator, words with commas between; usually empty. For annotators with ten shared
-      annotations or more: `exchange` (swaps two classes, see `exchanged_classes`), `against` (agrees with
-      others less often than labels drawn by the annotator's own shares would), `same` (one answer nearly always, not
-      where others give it), `random` (agrees as by chance, and clearly less than the crowd; the interval of the
-      reliability lies nearer to chance than to the usual one), `vague` (a spammer score below .1), `far` (none of
-      these, and the interval of the reliability lies .2 below the usual one); `copy` (the answers of another, see
+    - `annotator`: name; `annotations`: number of annotations; `shared`: number of those on tasks that others labelled;
+    - `agreement`: share of the task's other annotations that are equal, averaged over shared annotations. It needs no
+      aggregate and does not count the annotator's own vote. Annotators who copy each other (see `copy_families`) do not
+      judge each other: here, in `reliability` and in the notes, the other annotations are those from outside the
+      family;
+    - `notes`: anomalies, as words separated by commas; usually empty. For annotators with at least ten shared
+      annotations: `exchange` (swaps two classes, see `exchanged_classes`), `against` (agrees with others less often
+      than random labels with the annotator's shares would), `same` (nearly always one answer, unless others give it as
+      well), `random` (agreement at chance level, and clearly below that of the crowd; the interval of the reliability
+      is closer to chance than to the usual one), `vague` (a spammer score below .1), `far` (none of these, and the
+      interval of the reliability is .2 below the usual one); `copy` (the answers of another annotator, see
       `copy_families`); `drift` (agreement changes over time, see `drift`); `alone` (shares no task), `few` (fewer than
       ten shared);
-    - `exchanges`: which class is given for which, in words (two that are exchanged: "cat and dog"); null without that
+    - `exchanges`: which class is given for which, in words (for swapped classes: "cat and dog"); null without that
       note;
-    - `copies`: names of those who have the same answers; null without the note `copy`;
-    - `drift`: agreement with others, period by period, in words ("92, 90, 61, 60 %"); null without timestamps, or with
-      fewer than twenty shared annotations; `period`: of those with the note, when they agreed less, as `--exclude`
-      takes it ("2026-02-14.." for from that day on);
+    - `copies`: names of the annotators with the same answers; null without the note `copy`;
+    - `drift`: agreement with others in each period, in words ("92, 90, 61, 60 %"); null without timestamps, or with
+    fewer
+      than twenty shared annotations; `period`: for annotators with the note, the period of lower agreement, in the
+      format of `--exclude` ("2026-02-14.." for from that day on);
     - `differs`: the usual reliability, in words; null without the note `far`;
-    - `camp`: 1 or 2 of the annotators of two camps, null for others; only where camps are given. Members have none
-      of the notes `exchange`, `against`, `random` and `vague`, nor `copy` where the other camp agrees as much within
-      itself, which may only say that one camp contradicts the other;
-    - `labels`: how many different classes; `top_label` (name) and `top_share`: the most frequent and its share. Near 1
-      it is someone who repeats one answer, unless the tasks really are of one class;
-    - `label_entropy`: of the annotator's label shares, nats (at most ln K).
+    - `camp`: 1 or 2 for annotators of two camps, null for others; only if camps are passed. Members do not get the
+    notes
+      `exchange`, `against`, `random` and `vague`, nor `copy` if the other camp agrees as much internally, as these may
+      only reflect that the camps contradict each other;
+    - `labels`: number of distinct classes; `top_label` (name) and `top_share`: the most frequent class and its share.
+    Near
+      1 the annotator repeats one answer, unless the tasks really are of one class;
+    - `label_entropy`: entropy of the annotator's label shares, nats (at most ln K).
 
-    With an aggregation also `reliability`, `reliability_low` and `reliability_high`: the accuracy that
-    `judged_by_others` finds with the matrices of `judging_matrices` (where only some judge, with those of the
-    aggregation), and its interval of 95 % (where the method learns no confusion matrices: `agreement`);
-    `aggregate_agreement`: share of labels equal to the aggregate's, `aggregate_probability`: mean probability that the
-    aggregate gives to what was said (both include the annotator's own say in the aggregate: who labels alone agrees
-    always); and, where the method has confusion matrices, `spammer_score` (see `spammer_scores`; null without
-    annotations, where the matrix is the prior's, and for one class).
+    With an aggregation also `reliability`, `reliability_low` and `reliability_high`: the accuracy from
+    `judged_by_others` with the matrices of `judging_matrices` (with those of the aggregation if only some annotators
+    judge), and its 95 % interval (`agreement` if the method has no confusion matrices); `aggregate_agreement`: share of
+    labels equal to the aggregate's, `aggregate_probability`: mean probability of the annotator's labels in the
+    aggregate (both include the annotator's own influence on the aggregate, so a task's only annotator always agrees);
+    and, if the method has confusion matrices, `spammer_score` (see `spammer_scores`; null without annotations, when the
+    matrix is only the prior, and for a single class).
 
     Args:
         annotations: kind classification; R annotators.
         aggregation: a result for the same annotations.
-        people: who judges the others, for `reliability` and `notes`, bool [R]: models who err together say nothing
-            against people. None: all.
+        people: annotators who judge the others, for `reliability` and `notes`, bool [R]: models with common errors are
+            no evidence against people. None: all.
         camps: result of `camps_of`.
 
     Raises:
-        DataError: another kind, or an aggregation of other tasks, annotators or classes.
+        DataError: wrong kind, or an aggregation of other tasks, annotators or classes.
     """
     ratings = ratings_of(annotations, "The table of annotators")
     if aggregation is not None:
@@ -174,11 +178,11 @@ def _notes(
     families: NDArray[np.int64],
     moved: NDArray[np.bool_],
 ) -> tuple[list[list[str]], list[str | None], float]:
-    """The notes of each annotator, the column `exchanges`, and the usual reliability.
+    """Returns the notes of each annotator, the column `exchanges`, and the usual reliability.
 
-    `repeats`: annotations of the same annotator with the label of each row, [A]; `top`: share of the most frequent one,
-    `judged`: reliability and the upper end of its interval, `families`: see `copy_families`, and `moved`: whose
-    agreement changes over time, [R].
+    `repeats`: number of annotations by the same annotator with the label of each row, [A]; `top`: share of the most
+    frequent label, `judged`: reliability and upper end of its interval, `families`: see `copy_families`, and `moved`:
+    annotators whose agreement changes over time, [R].
     """
     number, size = annotations.num_annotators, annotations.num_classes
     annotators, codes = ratings.annotator_ids, ratings.codes
@@ -249,9 +253,9 @@ def _notes(
 def _by_others(
     ratings: Ratings, families: NDArray[np.int64], judging: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Annotations of each row's task that judge it and are not of its annotator's family; those with its label, [A].
+    """Number of judging annotations of each row's task from other families, and of those with the row's label, [A].
 
-    `judging` are the annotations of those who judge, [A].
+    `judging` marks the annotations of those who judge, [A].
     """
     tasks, cells = ratings.tasks, ratings.tasks * ratings.num_values + ratings.codes
     peers, same = np.repeat(ratings.sizes, ratings.sizes), ratings.same
@@ -268,11 +272,11 @@ def _by_others(
 
 
 def notes_of(marks: Mapping[str, NDArray[np.bool_]], number: int) -> list[list[str]]:
-    """The notes of each annotator, as keys of the page's `FLAGS`.
+    """Returns the notes of each annotator, as keys of the page's `FLAGS`.
 
     Args:
-        marks: of each note whom it is on, bool [R].
-        number: of annotators, R.
+        marks: annotators with each note, bool [R].
+        number: R, number of annotators.
     """
     notes: list[list[str]] = [[] for _ in range(number)]
     for name, marked in marks.items():
@@ -282,12 +286,12 @@ def notes_of(marks: Mapping[str, NDArray[np.bool_]], number: int) -> list[list[s
 
 
 def exchanged_classes(answers: NDArray[np.float64]) -> dict[int, list[tuple[int, int]]]:
-    """Pairs (true, said) of classes for which an annotator has another name, by annotator; most have none.
+    """Finds pairs (true, said) of classes that an annotator confuses systematically, by annotator; most have none.
 
-    Where the others think of a class, the annotator usually gives another one (clearly in more than half of the cases,
-    by Wilson's interval), who gives that one for little else, and not where the others do. Where one name is used for
-    another, the reverse is a pair as well, once it is seen in more than half of the cases. Such labels say as much as
-    the right ones, once the matrix is known.
+    If the others say the first class, the annotator usually says the second (clearly in more than half of the cases, by
+    Wilson's interval), and says it for little else and not where the others do. If one class is used for another, the
+    reverse is also a pair if it occurs in more than half of the cases. Such labels are as informative as right ones,
+    once the matrix is known.
 
     Args:
         answers: result of `judged_answers`, [R, K, K].
@@ -306,22 +310,22 @@ def exchanged_classes(answers: NDArray[np.float64]) -> dict[int, list[tuple[int,
 
 
 def spammer_scores(aggregation: Aggregation | ArrayLike) -> NDArray[np.float64]:
-    """How far each annotator's confusion matrix is from that of a spammer, [R]: 0 is a spammer, 1 tells all classes.
+    """Distance of each annotator's confusion matrix from a spammer's, [R]: 0 is a spammer, 1 distinguishes all classes.
 
     A spammer's answers do not depend on the truth, so all rows of the matrix are equal. The score is the squared
     distance of the rows from their mean, over K - 1, which is 1 for a permutation matrix:
     1/(K (K - 1)) sum over pairs of classes c < d of |row_c - row_d|^2. For two classes that is
-    (sensitivity + specificity - 1)^2. Someone who swaps classes consistently scores high as well: such answers are
+    (sensitivity + specificity - 1)^2. An annotator who swaps classes consistently also scores high: such answers are
     informative, once the matrix is known.
 
-    A score is not better than its matrix. With few annotations per class, an estimated matrix is far from its mean by
-    chance or near the prior's; see the number of annotations as well.
+    The score is only as good as the matrix. With few annotations per class, an estimated matrix is far from its mean by
+    chance or close to the prior's; check the number of annotations as well.
 
     Args:
-        aggregation: a result with confusions, or confusions themselves, `[annotator, true, said]` [R, K, K].
+        aggregation: a result with confusions, or the confusions themselves, `[annotator, true, said]` [R, K, K].
 
     Raises:
-        DataError: the aggregation has no confusions, they have another shape, or there is only one class.
+        DataError: the aggregation has no confusions, they have the wrong shape, or there is only one class.
 
     Source:
         V. C. Raykar, S. Yu: Eliminating Spammers and Ranking Annotators for Crowdsourced Labeling Tasks. JMLR 13, 2012,

@@ -1,4 +1,4 @@
-"""Area under the margin: which tasks a network does not come to agree with as it trains, with one label or many."""
+"""Area under the margin: tasks whose labels a network does not learn, with one or several labels."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ Floats = NDArray[np.float64]
 def label_margins(
     scores: ArrayLike, labels: ArrayLike, tasks: ArrayLike | None = None, margin: str = "top-2"
 ) -> Floats:
-    """How far the score of each label is above the others' in its task, [A].
+    """Margin of each label's score over the others of its task, [A].
 
-    - "top-2": the label's score less the second largest of **all** classes' (the label's own may be that one: then 0);
-    - "pleiss": the label's score less the largest of the **other** classes'.
+    - "top-2": the label's score minus the second largest of **all** classes (0 if that is the label's own);
+    - "pleiss": the label's score minus the largest of the **other** classes.
 
-    They differ where the label is not the top class: by how much the top class is ahead of the second.
+    They differ if the label is not the top class, by the lead of the top class over the second.
 
     Args:
         scores: logits or probabilities, [N, K], K at least 2.
         labels: class codes, int [A].
-        tasks: row of `scores` that each label is about, int [A]; None: label i is about row i.
-        margin: one of the two.
+        tasks: row of `scores` for each label, int [A]; None: label i belongs to row i.
+        margin: "top-2" or "pleiss".
 
     Raises:
-        DataError: shapes that do not fit, or fewer than two classes.
+        DataError: shapes do not match, or there are fewer than two classes.
 
     Source:
         "pleiss": G. Pleiss et al.: Identifying Mislabeled Data using the Area Under the Margin Ranking. NeurIPS 2020,
@@ -58,15 +58,15 @@ def label_margins(
 
 
 def label_trust(confusions: Floats, scores: Floats, tasks: Codes, annotators: Codes) -> Floats:
-    """How far each annotation is trusted, [A], from 0 to 1: the annotator's skill on what the network believes.
+    """Trust in each annotation, [A], from 0 to 1: the annotator's expected accuracy under the network's probabilities.
 
     `s_r(x_i) = sum_k pi[r, k, k] sigma_k(x_i)`. It does not depend on the label.
 
     Args:
         confusions: `[annotator, true, said]`, [R, K, K], rows sum to one.
         scores: class probabilities of the tasks, [N, K].
-        tasks: int [A].
-        annotators: int [A].
+        tasks: task codes, int [A].
+        annotators: annotator codes, int [A].
 
     Source:
         See `crowdzoo.layers.WAUM`; section 3.
@@ -80,15 +80,15 @@ def label_trust(confusions: Floats, scores: Floats, tasks: Codes, annotators: Co
 
 @checked(denominator=DENOMINATOR)
 def weighted_margins(aum: Floats, trust: Floats, tasks: Codes, num_tasks: int, denominator: str = "trust") -> Floats:
-    """WAUM: each task's AUMs weighted by trust, [N]; NaN where nobody labelled.
+    """WAUM: each task's AUMs weighted by trust, [N]; NaN for tasks without labels.
 
-    `sum_r s_r AUM_ir / sum_r s_r`, or with denominator "redundancy" `sum_r s_r AUM_ir / |R_i|`. Where nobody has any
-    trust, all have the same under "trust".
+    `sum_r s_r AUM_ir / sum_r s_r`, or for denominator "redundancy" `sum_r s_r AUM_ir / |R_i|`. If all trusts of a task
+    are zero, "trust" weights them equally.
 
     Args:
         aum: AUM of the annotations, [A].
         trust: trust of the annotations, [A], not negative.
-        tasks: int [A].
+        tasks: task codes, int [A].
         num_tasks: N.
         denominator: "trust" (WAUM's paper and code) or "redundancy" (the text of peerannot's paper).
 
@@ -111,15 +111,15 @@ def weighted_margins(aum: Floats, trust: Floats, tasks: Codes, num_tasks: int, d
 def trusted_votes(
     confusions: Floats, tasks: Codes, annotators: Codes, labels: Codes, num_tasks: int
 ) -> NDArray[np.float32]:
-    """Soft labels out of votes that count as much as their annotators are right on that class, float32 [N, K].
+    """Soft labels from votes weighted by the annotator's accuracy on the voted class, float32 [N, K].
 
-    `sum_r pi[r, k, k] 1[y_ir = k]`, normalised; rows of zeros where nobody labelled (or all votes weigh nothing).
+    `sum_r pi[r, k, k] 1[y_ir = k]`, normalised; rows of zeros for tasks without labels (or without weight).
 
     Args:
         confusions: `[annotator, true, said]`, [R, K, K].
-        tasks: int [A].
-        annotators: int [A].
-        labels: int [A].
+        tasks: task codes, int [A].
+        annotators: annotator codes, int [A].
+        labels: class codes, int [A].
         num_tasks: N.
 
     Source:
@@ -138,11 +138,11 @@ def trusted_votes(
 
 @dataclass(frozen=True, eq=False)
 class Waum:
-    """How well tasks and their labels go with what a network learnt from all of them.
+    """How well tasks and their labels match what a network learned from all of them.
 
     Attributes:
-        waum: WAUM of the tasks, float64 [N], -1 to 1; low is ambiguous or mislabelled, NaN where nobody labelled.
-        aum: AUM of the annotations, float64 [A], in the rows' order.
+        waum: WAUM of the tasks, float64 [N], -1 to 1; low for ambiguous or mislabelled tasks, NaN without labels.
+        aum: AUM of the annotations, float64 [A], in the order of the rows.
         trust: trust of the annotations, float64 [A], 0 to 1.
         annotations: N tasks, A annotations.
     """
@@ -157,19 +157,19 @@ class Waum:
 
     @classmethod
     def of(cls, annotations: Annotations, aum: Floats, trust: Floats, denominator: str = "trust") -> Waum:
-        """The result for annotations whose AUM and trust, both [A], are known; see `weighted_margins`."""
+        """Creates the result for annotations with these AUM and trust, both [A]; see `weighted_margins`."""
         scores = weighted_margins(aum, trust, annotations.task_ids, annotations.num_tasks, denominator)
         return cls(scores, aum, trust, annotations)
 
     @checked(fraction=Number(0, 1))
     def worst(self, fraction: float) -> Codes:
-        """Codes of the tasks with the lowest WAUM, the lowest first; ties in the order of the codes.
+        """Returns the codes of the tasks with the lowest WAUM, the lowest first; ties go to the lower code.
 
         Args:
             fraction: share of the annotated tasks, 0 to 1; rounded to a whole number of tasks.
 
         Raises:
-            ConfigError: another fraction.
+            ConfigError: an invalid fraction.
         """
         labelled = int(np.isfinite(self.waum).sum())
         order = np.argsort(self.waum, kind="stable")  # NaN comes last
@@ -177,15 +177,15 @@ class Waum:
 
     @checked(quantile=Number(0, 1, below=True))
     def prunable(self, quantile: float) -> NDArray[np.bool_]:
-        """Which tasks have a WAUM of at most that quantile of all annotated ones', bool [N].
+        """Marks tasks with a WAUM up to this quantile of all annotated ones, bool [N].
 
-        None for quantile 0; and none where it would be all of them, because they are tied.
+        No task for quantile 0, or if all of them would be marked because of ties.
 
         Args:
             quantile: 0 or more, below 1.
 
         Raises:
-            ConfigError: another quantile.
+            ConfigError: an invalid quantile.
         """
         labelled = np.isfinite(self.waum)
         if quantile == 0 or not labelled.any():

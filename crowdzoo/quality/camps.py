@@ -1,4 +1,4 @@
-"""camps_of: whether two groups of annotators contradict each other, and who is in which."""
+"""camps_of: finds two groups of annotators who contradict each other, and their members."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Camps:
     """Two groups of annotators who contradict each other. N tasks, R annotators.
 
     Attributes:
-        statistic: by how many standard errors members agree more with their own camp than with the other one; that of
-            the camp for which it is smaller.
-        p_value: how probable as large a statistic is without camps.
-        camp: camp of each annotator, int64 [R]: 1 the larger, 2 the other, 0 neither, or not known.
-        labels: code of each camp's label, int64 [N, 2]; -1 where no member annotated the task.
-        probabilities: of these labels, by the camp's answers alone, [N, 2]; NaN likewise.
-        copies: who agrees with another of the same camp far more than members of the other camp do, bool [R].
+        statistic: number of standard errors by which members agree more with their own camp than with the other one,
+            for the camp in which it is smaller.
+        p_value: probability of a statistic at least as large without camps.
+        camp: camp of each annotator, int64 [R]: 1 the larger, 2 the other, 0 neither, or unknown.
+        labels: code of each camp's label, int64 [N, 2]; -1 for tasks without annotations by members.
+        probabilities: probabilities of these labels by only the camp's answers, [N, 2]; NaN for tasks without them.
+        copies: annotators who agree with another of the same camp far more than members of the other camp do, bool [R].
     """
 
     statistic: float
@@ -58,7 +58,7 @@ class Camps:
 
     @property
     def disputed(self) -> Ints:
-        """Tasks on which the labels of the camps differ, each with a probability of .6, the surest first, int64 [D]."""
+        """Tasks with different labels of the camps, each with a probability of .6, most certain first, int64 [D]."""
         surely = self.probabilities.min(axis=1)
         differ = np.flatnonzero((self.labels[:, 0] != self.labels[:, 1]) & (surely >= TOLD))
         return differ[np.argsort(-surely[differ], kind="stable")]
@@ -69,9 +69,9 @@ class _Answers:
     """A answers of R annotators to N tasks.
 
     Attributes:
-        tasks: codes, [A].
-        annotators: codes, [A].
-        cells: which task and label an answer has, [A].
+        tasks: task codes, [A].
+        annotators: annotator codes, [A].
+        cells: task and label of each answer as a code, [A].
         shape: N, R, number of cells.
     """
 
@@ -84,10 +84,10 @@ class _Answers:
         return _Answers(self.tasks[rows], self.annotators[rows], self.cells[rows], self.shape)
 
     def compare(self, side: Ints) -> tuple[Array, Array]:
-        """Compare each answer with one other answer of each side (1 and -1; 0 for neither) to the same task, [A] each.
+        """Compares each answer with one other answer of each side (1 and -1; 0 for neither) to the same task, [A] each.
 
         Returns:
-            How often just that of side 1 is the same, less how often just that of side -1 is; and the sum of both.
+            How often only the answer of side 1 is equal, minus how often only that of side -1 is; and the sum of both.
         """
         shares, known = [], np.ones(len(self.tasks), bool)
         for which in (1, -1):
@@ -100,13 +100,13 @@ class _Answers:
         return known * (first - second), known * (first + second - 2 * first * second)
 
     def deviations(self, values: Array) -> Array:
-        """Sums of values, [A], of each annotator, in standard errors, [R]."""
+        """Sums of values, [A], per annotator, in standard errors, [R]."""
         number = self.shape[1]
         errors = np.sqrt(np.maximum(np.bincount(self.annotators, values**2, number), TINY))
         return np.asarray(np.bincount(self.annotators, values, number) / errors)
 
     def pairs(self) -> tuple[Array, Array, Array]:
-        """Of each pair of annotators, [R, R]: shared tasks, equal answers, and how many the tasks let expect."""
+        """Shared tasks, equal answers and their expected number given the tasks, for pairs of annotators, [R, R]."""
         ones, (tasks, number, cells) = np.ones(len(self.tasks)), self.shape
         answered = csr_array((ones, (self.tasks, self.annotators)), (tasks, number))
         labelled = csr_array((ones, (self.cells, self.annotators)), (cells, number))
@@ -120,37 +120,37 @@ class _Answers:
 
 @checked(seed=SEED)
 def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
-    """Finds two camps of annotators who contradict each other on the same tasks, each with answers of its own.
+    """Finds two camps of annotators who contradict each other on the same tasks.
 
-    Labels cannot tell which of two camps is right. Annotators who err by themselves, on difficult tasks or not, are not
-    a camp, nor are a few who exchange classes or copy each other.
+    Labels cannot tell which of two camps is right. Annotators with independent errors, on difficult tasks or not, are
+    not a camp, nor are a few who swap classes or copy each other.
 
-    1. Sides: signs of the leading eigenvector of the agreement of pairs of annotators, less that of all on the same
-       tasks, in standard errors and centred. Then each annotator goes to the side with which his answers agree more.
-    2. Test, on tasks that took no part in 1 (four folds). An answer is compared with one of each camp to the same task;
-       the comparison is decisive where just one of them is the same. If annotators may be exchanged for each other,
-       given the task, each camp wins as often, however difficult tasks are. Better annotators win against others, so
-       both camps have to win those of their own members, at 5 %.
-    3. Each camp has three members or more for whom the same holds, and a quarter of them. Who agrees with another far
-       more than the other camp does within itself copies him, and does not count.
-    4. At most a tenth of the annotators lies between the camps: the share of decisive comparisons won by one
-       camp, less that won by the other, is below half of what is usual. Where annotators differ by degrees, as strict
-       and lenient ones do, more of them lie there.
-    5. The labels of the two depend on each other (chi-squared test): who answer from one source that knows nothing of
-       the tasks are not a camp.
+    1. Sides: signs of the leading eigenvector of the agreement of pairs of annotators, minus that of all on the same
+       tasks, in standard errors and centred. Then each annotator moves to the side that agrees more with the answers.
+    2. Test, on tasks not used in step 1 (four folds). An answer is compared with one of each camp to the same task; the
+       comparison is decisive if only one of them is equal. If annotators are exchangeable given the task, each camp
+       wins equally often, however difficult the tasks. Better annotators win against others, so both camps must win the
+       comparisons of their own members, at 5 %.
+    3. Each camp has at least three members for whom the same holds, and a quarter of all such members. An annotator who
+       agrees with another far more than the other camp does internally is a copy, and does not count.
+    4. At most a tenth of the annotators is between the camps: their share of decisive comparisons won by one camp minus
+       that won by the other is less than half of the usual value. If annotators differ by degrees, as strict and
+       lenient ones do, more of them are between.
+    5. The labels of the two camps depend on each other (chi-squared test): annotators who share a source that is
+       unrelated to the tasks are not a camp.
 
-    Of more than 50,000 answers tasks are drawn, and of more than 1,000 annotators the most active ones are compared.
-    Then all who can be told belong to a camp.
+    If there are more than 50,000 answers, tasks are sampled; of more than 1,000 annotators, the most active are
+    compared. Then all annotators whose camp is clear are assigned to it.
 
     Args:
         annotations: kind classification; N tasks, R annotators.
-        seed: of the folds, and of the tasks that are drawn.
+        seed: seed of the folds, and of the sample of tasks.
 
     Returns:
-        The camps; None without camps, or with too few answers to tell.
+        The camps; None if there are none, or too few answers.
 
     Raises:
-        DataError: annotations of another kind, or several labels by one annotator for one task.
+        DataError: wrong kind of annotations, or several labels by one annotator for a task.
         ConfigError: a seed out of range.
 
     Source:
@@ -195,7 +195,7 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
 
 
 def _test(answers: _Answers, folds: Ints) -> tuple[float, Ints] | None:
-    """The statistic, and the side of each annotator, [R]; None without camps."""
+    """Returns the statistic, and the side of each annotator, [R]; None without camps."""
     if len(np.unique(answers.annotators)) < 2 * MEMBERS:
         return None
     first, sides = np.zeros(answers.shape[1], np.int64), np.zeros(len(answers.tasks))
@@ -238,7 +238,7 @@ def _sides(answers: _Answers) -> Ints:
 
 
 def _families(answers: _Answers, side: Ints) -> Ints:
-    """Families of those on one side who agree with each other far more than those on the other side do, [R]."""
+    """Families on one side who agree with each other far more than annotators on the other side do, [R]."""
     shared, same, _ = answers.pairs()
     pairs = np.triu(side[:, None] == side, 1)
     inside = [(same * pairs)[side == which].sum() / max((shared * pairs)[side == which].sum(), 1) for which in (1, -1)]
@@ -250,7 +250,7 @@ def _families(answers: _Answers, side: Ints) -> Ints:
 
 
 def _consensus(annotations: Annotations, members: NDArray[np.bool_]) -> tuple[Ints, Array]:
-    """Labels by some annotators alone, and their probabilities; -1 and NaN where they annotated nothing."""
+    """Labels by some of the annotators only, and their probabilities; -1 and NaN for tasks they did not annotate."""
     part = annotations.select_rows(members[annotations.annotator_ids])
     with ignored(Warning):  # warnings about a part of the annotations tell nothing new
         result = OneCoinDawidSkene().fit(part)

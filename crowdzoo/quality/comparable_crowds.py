@@ -1,4 +1,4 @@
-"""expected_accuracy: the share of correct labels in real crowds that look similar, where there is no gold."""
+"""expected_accuracy: accuracy in real crowds that look similar, for crowds without gold."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,27 +22,27 @@ LEAST_VARIANCE = 0.03  # of p in the interval: that of .97
 def expected_accuracy(
     annotations: Annotations, labels: ArrayLike, probability: ArrayLike
 ) -> tuple[float, float, float] | None:
-    """Share of correct labels to be expected without gold, and the ends of its 90 % interval.
+    """Estimates the share of correct labels without gold, with the ends of its 90 % interval.
 
-    Answers alone do not tell how many labels are correct, since annotators may agree on mistakes. The figures are those
-    of real crowds of known truth that look alike. With p, the mean probability of the labels by `Robust`, and s, the
-    share of the labels that `DawidSkene` gives too, the value is p + p (1 - p) (a + b s + c logit p). The ends are
-    sqrt(v (HALF^2 labels per task^(2 POWER) + 1.645^2 / tasks)) from it, v = max(p (1 - p), .03). With families of
-    crowds left out, the interval held the accuracy in nine of ten (benchmarks/expected_accuracy.py has the figures).
+    Answers alone do not tell how many labels are correct, since annotators may agree on mistakes. The estimate comes
+    from similar real crowds with known truth. With p, the mean probability of the labels by `Robust`, and s, the share
+    of labels that `DawidSkene` gives as well, the value is p + p (1 - p) (a + b s + c logit p). The ends are
+    sqrt(v (HALF^2 labels per task^(2 POWER) + 1.645^2 / tasks)) away, v = max(p (1 - p), .03). For held-out families of
+    crowds, the interval contained the accuracy in nine of ten (figures: benchmarks/expected_accuracy.py).
 
     Args:
         annotations: kind classification, N tasks.
         labels: class codes by any method, int [N].
-        probability: of each label by `Robust`, [N], such as `Settlement.probability`.
+        probability: probability of each label by `Robust`, [N], such as `Settlement.probability`.
 
     Returns:
-        Value, low and high; None for fewer than twenty tasks with annotations, two annotators or two classes.
+        Value, low and high; None for fewer than twenty annotated tasks, two annotators or two classes.
 
     Raises:
         DataError: `labels` or `probability` does not have one value per task.
 
     Source:
-        Our own. The ends are those of residuals on families left out, as in the jackknife+ (R. F. Barber, E. J. Candès,
+        Our own. The ends are those of residuals on held-out families, as in the jackknife+ (R. F. Barber, E. J. Candès,
         A. Ramdas, R. J. Tibshirani, Annals of Statistics 49, 2021).
 
     Example:

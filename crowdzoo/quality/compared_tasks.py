@@ -1,4 +1,4 @@
-"""Comparisons of two tasks: where majorities go round in a circle, and what order the other annotators see."""
+"""Comparisons of two tasks: circular majorities, and the order of tasks by the other annotators."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,13 @@ AT_ONCE = 10_000_000  # of these
 
 @dataclass(frozen=True, eq=False)
 class CircularTriads:
-    """Triads of tasks, each pair of which has a majority.
+    """Triads of tasks in which each pair has a majority.
 
     Attributes:
-        circular: triads in which the first is preferred to the second, the second to the third and the third to the
-            first.
-        total: all triads.
-        of_tasks: circular triads that a task is in, int64 [N].
+        circular: number of triads in which the first is preferred to the second, the second to the third and the third
+            to the first.
+        total: number of all triads.
+        of_tasks: number of circular triads of each task, int64 [N].
     """
 
     circular: int
@@ -32,7 +32,7 @@ class CircularTriads:
 
     @property
     def share(self) -> float:
-        """Share that is circular, NaN where there is no triad; 1/4 where majorities are drawn at random."""
+        """Share of circular triads, NaN without triads; 1/4 for random majorities."""
         return self.circular / self.total if self.total else np.nan
 
 
@@ -55,23 +55,23 @@ def pairs_either_way(
 
 
 def circular_triads(annotations: Annotations) -> CircularTriads | None:
-    """Counts where majorities contradict any order: A is preferred to B, B to C, and C to A.
+    """Counts contradictory majorities: A is preferred to B, B to C, and C to A.
 
-    The majority of a pair is that of all judgments of it, whichever task was on the left. A pair of which as many
-    prefer either task has none, and is in no triad.
+    The majority of a pair includes all judgments of it, whichever task was on the left. A pair with a tie has no
+    majority, and is in no triad.
 
     Args:
         annotations: kind preference; N tasks.
 
     Returns:
-        The counts; None where so many pairs were compared that the search would take minutes.
+        The counts; None if so many pairs were compared that the search would take minutes.
 
     Raises:
-        DataError: another kind.
+        DataError: wrong kind.
 
     Source:
         M. G. Kendall, B. Babington Smith: On the Method of Paired Comparisons. Biometrika 31, 1940. Their coefficient
-        of consistence is one minus the share of circular triads, divided by the largest share that there can be.
+        of consistence is one minus the share of circular triads divided by the maximum share.
     """
     require_kind(annotations.label_kind, "circular_triads", PREFERENCE)
     (lower, higher), pair, answers = pairs_either_way(annotations)
@@ -94,25 +94,24 @@ def circular_triads(annotations: Annotations) -> CircularTriads | None:
 
 @checked(folds=Number(2, whole=True), seed=SEED)
 def order_of_others(annotations: Annotations, *, folds: int = 10, seed: int = 0) -> NDArray[np.float64]:
-    """How far the left task of each judgment is ahead of the right one, by the judgments of other annotators alone.
+    """Lead of the left task over the right one in each judgment, by only the judgments of other annotators.
 
-    Annotators are dealt into folds at random. `BradleyTerry` is fitted to the judgments of all other folds, so that no
-    judgment counts in its own favour, nor do other judgments of its annotator. An annotator who answers without looking
-    agrees with the sign in half of the judgments that name a side, where the better task is on either side equally
-    often.
+    Annotators are split into folds at random. `BradleyTerry` is fitted to the judgments of all other folds, so that
+    neither a judgment nor others of its annotator count in its own favour. An annotator who answers without looking
+    agrees with the sign in half of the judgments that name a side, if the better task is on either side equally often.
 
     Args:
         annotations: kind preference; A judgments by R annotators.
-        folds: number of fits; R where there are fewer annotators than that.
-        seed: deals the annotators.
+        folds: number of fits; R if there are fewer annotators.
+        seed: seed of the folds.
 
     Returns:
-        Difference of the scores of the left and the right task, in log odds, [A]. NaN where the judgments of the others
-        do not link the two tasks.
+        Difference of the scores of the left and the right task, in log odds, [A]. NaN if the judgments of the others do
+        not link the two tasks.
 
     Raises:
-        DataError: another kind.
-        ConfigError: a setting out of range.
+        DataError: wrong kind.
+        ConfigError: a setting is out of range.
     """
     require_kind(annotations.label_kind, "order_of_others", PREFERENCE)
     assert annotations.right_ids is not None

@@ -1,4 +1,4 @@
-"""Annotators who agree more often than their errors explain: families who copy, and annotations without copies."""
+"""Annotators who agree more than their errors explain: families of copiers, and annotations without copies."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ KEPT = 0.5  # of a group's correlation, which a member has with the others at le
 def copies(
     names: NDArray[np.generic], tasks: NDArray[np.int64], annotators: NDArray[np.int64], answers: NDArray[np.generic]
 ) -> list[str | None]:
-    """Names of the family of each annotator; None for who answers alone. Arguments as for `copy_families`."""
+    """Names of each annotator's family; None for independent annotators. Arguments as in `copy_families`."""
     return family_names(names, copy_families(len(names), tasks, annotators, answers))
 
 
 def family_names(annotators: NDArray[np.generic], families: NDArray[np.int64]) -> list[str | None]:
-    """Names of the family of each annotator, the first five of them; None for who answers alone."""
+    """Names of each annotator's family, the first five; None for independent annotators."""
     names: dict[int, str] = {}
     for family in np.flatnonzero(np.bincount(families) > 1).tolist():
         places = np.flatnonzero(families == family).tolist()
@@ -48,7 +48,7 @@ def family_names(annotators: NDArray[np.generic], families: NDArray[np.int64]) -
 
 
 def families_of(names: Sequence[str | None]) -> NDArray[np.int64]:
-    """The families whose names `family_names` gives."""
+    """Inverse of `family_names`."""
     firsts = {name: place for place, name in reversed([*enumerate(names)])}
     return np.array([place if name is None else firsts[name] for place, name in enumerate(names)], np.int64)
 
@@ -56,25 +56,24 @@ def families_of(names: Sequence[str | None]) -> NDArray[np.int64]:
 def copy_families(
     number: int, tasks: NDArray[np.int64], annotators: NDArray[np.int64], answers: NDArray[np.generic]
 ) -> NDArray[np.int64]:
-    """Families of annotators who copy each other, or answer from one source: of each the code of the family's first.
+    """Finds families of annotators who copy each other, or share a source; each is coded by its first annotator.
 
-    Two annotators who answer by themselves agree as far as both are right. How often that would be is the largest of
-    three estimates: the product of their skills, which are those that fit how far they agree with all others beyond
-    chance; their accuracies as all outside their family judge them (see `judged_by_others`), where who copy each other
-    count as one; and how often others agree on the same tasks. A pair copies that agrees so much more often that it is
-    no chance (see `dependent_pairs`), and that has in common at least seven tenths of the answers which it need not
-    have (by Wilson's interval). Who copied whom cannot be told from answers, nor whether half of the crowd copies: a
-    family is smaller. Tasks with three answers or more count; from more than a million answers, tasks are drawn.
+    Two independent annotators agree as often as their accuracies imply. This is estimated by the largest of three
+    values: the product of their skills, fitted to how much they agree with all others beyond chance; their accuracies
+    as judged by all outside their family (see `judged_by_others`), where copiers count as one; and how often others
+    agree on the same tasks. A pair copies if it agrees more often than that beyond chance (see `dependent_pairs`), and
+    shares at least seven tenths of the answers that it need not share (by Wilson's interval). Answers do not tell who
+    copied from whom, nor whether half of the crowd copies: families are smaller. Only tasks with at least three answers
+    are used; if there are more than a million answers, tasks are sampled.
 
     Args:
-        number: of annotators, R.
+        number: R, number of annotators.
         tasks: task, or question, of each of A answers, [A].
-        annotators: its annotator, [A].
-        answers: code of what was said, [A].
+        annotators: annotator of each answer, [A].
+        answers: code of each answer, [A].
 
     Returns:
-        int64 [R]; the own code for all who answer by themselves, and where there are too many annotators and answers to
-        compare.
+        int64 [R]; the own code for independent annotators, and if there are too many annotators and answers to compare.
     """
     several = np.bincount(tasks) > 2
     if (drawn := MOST_ANSWERS / max(len(tasks), 1)) < 1:
@@ -124,7 +123,7 @@ def copy_families(
 def _accuracies(
     block: Block, weights: NDArray[np.float64], family: NDArray[np.int64], skill: NDArray[np.float64], size: int
 ) -> NDArray[np.float64]:
-    """Accuracies by the answers of all but the own family, each of whom is as good as the skill says, [R]."""
+    """Accuracies by the answers of all outside the own family, whose accuracies are given by the skills, [R]."""
     annotators, accuracy = block.annotator_ids.astype(np.int64), np.clip(skill + (1 - skill) / size, EDGE, 1 - EDGE)
     odds = weights * np.maximum(np.log(accuracy * (size - 1) / (1 - accuracy) + LEAST), 0)[annotators]
     cells = block.index * size + block.labels
@@ -139,14 +138,14 @@ def _accuracies(
 
 
 def counted_once(annotations: Annotations, families: NDArray[np.int64]) -> Annotations:
-    """The annotations of each family as those of one annotator, who gives a task one of the family's labels.
+    """Merges the annotations of each family into those of one annotator, with one of the family's labels per task.
 
     Args:
-        annotations: of R annotators.
-        families: code of the annotator who represents each one, [R], such as `copy_families` gives them.
+        annotations: annotations of R annotators.
+        families: code of each annotator's representative, [R], as from `copy_families`.
 
     Returns:
-        For each task the annotations of the family's member who comes first. Annotators who do not represent any family
+        For each task the annotations of the family's first member who labelled it. Annotators who represent no family
         have none.
     """
     annotators = families[annotations.annotator_ids]
@@ -159,17 +158,17 @@ def counted_once(annotations: Annotations, families: NDArray[np.int64]) -> Annot
 
 
 def fitted_skills(first: Codes, second: Codes, agreement: Floats, weights: Floats, number: int) -> Floats:
-    """Skills whose products fit the agreement of pairs of annotators best, by least squares, 0 to 1, [R].
+    """Fits skills whose products match the agreement of pairs of annotators, by least squares, 0 to 1, [R].
 
-    Those who answer by themselves agree as far as both are right. So skills are found without an aggregate, also where
-    most annotators are bad, as long as they are bad each in their own way.
+    Independent annotators agree as often as both are right. So skills can be estimated without an aggregate, even if
+    most annotators are bad, as long as their errors are independent.
 
     Args:
-        first: an annotator of each pair, each pair in both orders, [P].
-        second: the other one, [P].
-        agreement: beyond chance, 1 at most, [P].
-        weights: of the pairs, [P].
-        number: of annotators, R.
+        first: first annotator of each pair, each pair in both orders, [P].
+        second: second annotator of each pair, [P].
+        agreement: agreement beyond chance, at most 1, [P].
+        weights: weight of each pair, [P].
+        number: R, number of annotators.
     """
     skill = np.full(number, 0.7)
     for _ in range(30):  # half a step: whole ones go to and fro
@@ -190,10 +189,10 @@ class SharedTasks:
         left: code of the lower annotator of each pair, int64 [P].
         right: code of the higher annotator, int64 [P].
         shared: number of tasks that both labelled, float64 [P].
-        agreement: share of these on which both said the same, float64 [P].
-        pairs: which pair each pair of annotations belongs to, int64 [Q].
+        agreement: share of these on which both gave the same label, float64 [P].
+        pairs: index of the pair for each pair of annotations, int64 [Q].
         tasks: row of its task in the block, int64 [Q].
-        same: whether both said the same, bool [Q].
+        same: whether both labels are the same, bool [Q].
     """
 
     left: NDArray[np.int64]
@@ -206,9 +205,9 @@ class SharedTasks:
 
     @classmethod
     def of(cls, block: Block, num_annotators: int) -> SharedTasks:
-        """Compares the annotations of each task with each other; known classes take no part.
+        """Compares the annotations of each task with each other; known classes are not used.
 
-        Of a block with more than five million pairs of annotations so many tasks are drawn that there are fewer.
+        If a block has more than five million pairs of annotations, tasks are sampled to stay below.
 
         Args:
             block: T tasks, A annotations.
@@ -235,10 +234,10 @@ class SharedTasks:
 
 
 def pairs_of_annotations(block: Block) -> Iterator[tuple[NDArray[np.int64], ...]]:
-    """All pairs of annotations of a task by two annotators: the task, the lower and the higher annotator, their labels.
+    """Yields all pairs of annotations of a task by two annotators: task, lower and higher annotator, and their labels.
 
     Yields:
-        Five columns for all tasks of one redundancy; the task is its row in `block.tasks`.
+        Five columns for all tasks with the same redundancy; the task is its row in `block.tasks`.
     """
     index, annotators, labels = block.index, block.annotator_ids.astype(np.int64), block.labels.astype(np.int64)
     redundancy = np.bincount(index, minlength=len(block.tasks))
@@ -255,22 +254,22 @@ def pairs_of_annotations(block: Block) -> Iterator[tuple[NDArray[np.int64], ...]
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Who depends on whom.
+    """Groups of dependent annotators.
 
     Attributes:
         members: group of each annotator, int64 [R]; most groups have one member.
-        correlation: how often a member says what another says instead of an answer of its own, of each group, [G].
-            1 are copies; 0 where a group has one member.
+        correlation: how often a member repeats another's answer instead of giving its own, per group, [G]. 1 are
+            copies; 0 for groups with one member.
     """
 
     members: NDArray[np.int64]
     correlation: NDArray[np.float64]
 
     def weights(self, block: Block) -> NDArray[np.float64]:
-        """What each annotation of a block counts for, [A]: 1 / (1 + (m - 1) c).
+        """Weight of each annotation of a block, [A]: 1 / (1 + (m - 1) c).
 
         m is the number of annotations of the task by the annotator's group and c the group's correlation, so that the
-        group together counts for m / (1 + (m - 1) c) annotations, which is Kish's effective number.
+        group together is worth m / (1 + (m - 1) c) annotations, Kish's effective number.
         """
         cells = block.index * len(self.correlation) + self.members[block.annotator_ids]
         _, place, numbers = np.unique(cells, return_inverse=True, return_counts=True)
@@ -281,11 +280,11 @@ class Groups:
 
 
 def dependent_pairs(shared: SharedTasks, expected: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Pairs that agree so much more often than expected that it is not chance, bool [P].
+    """Finds pairs that agree more often than expected beyond chance, bool [P].
 
     The probability of n a agreements or more among n tasks with e expected is at most exp(-n KL(a || e)) for any n
-    (Chernoff), so pairs that share few tasks are not found by accident. For the pairs that are found, one in twenty is
-    false on average if pairs were independent (Benjamini and Hochberg 1995).
+    (Chernoff), so pairs that share few tasks are not found by accident. One in twenty of the pairs found would be false
+    on average if pairs were independent (Benjamini and Hochberg 1995).
 
     Args:
         shared: P pairs.
@@ -305,16 +304,16 @@ def dependent_pairs(shared: SharedTasks, expected: NDArray[np.float64]) -> NDArr
 def _pooled(
     shared: SharedTasks, expected: NDArray[np.float64], among: Sequence[NDArray[np.int64]], number: int
 ) -> NDArray[np.float64]:
-    """Agreement beyond the expected one, as a share of what could be beyond it, of each of some sets of pairs.
+    """Agreement beyond the expected one, as a share of the maximum, for sets of pairs.
 
     Args:
         shared: P pairs.
-        expected: of each, [P].
-        among: the set of each pair, -1 for none, [P]; several of these where a pair may belong to several sets.
-        number: of sets, G.
+        expected: expected agreement of each pair, [P].
+        among: set of each pair, -1 for none, [P]; several of these if a pair may belong to several sets.
+        number: G, number of sets.
 
     Returns:
-        [G], 0 to 1; 0 where a set has no pairs, or agrees less than expected.
+        [G], 0 to 1; 0 for sets without pairs, or with less agreement than expected.
     """
     more, most = np.zeros(number), np.zeros(number)
     for column in among:
@@ -327,10 +326,10 @@ def _pooled(
 def dependent_groups(
     shared: SharedTasks, expected: NDArray[np.float64], linked: NDArray[np.bool_], num_annotators: int
 ) -> Groups:
-    """The connected parts of the graph of dependent pairs.
+    """Finds the connected components of the graph of dependent pairs.
 
-    A member whose correlation with the others of its group is less than half of the group's leaves it, until nobody
-    does: so one false pair brings nobody into a group.
+    A member whose correlation with the others is less than half of the group's leaves it, until none does, so that one
+    false pair does not bring anybody into a group.
 
     Args:
         shared: P pairs.

@@ -1,4 +1,4 @@
-"""How many independent votes the votes of a task are worth, and an interval of it."""
+"""Number of independent votes that the votes of a task are worth, with an interval."""
 
 import numpy as np
 
@@ -11,39 +11,39 @@ INSIDE = 1.92  # by which the log-likelihood falls at the ends of an interval of
 
 
 def effective_votes(annotations: Annotations) -> float | None:
-    """How many independent votes the annotations of a task are worth, on average over the annotated tasks.
+    """Number of independent votes that the annotations of a task are worth, averaged over the annotated tasks.
 
-    Annotators who err on the same tasks add less than their number: two votes for one task are correlated, given its
-    true class, by 1 / (1 + c), and n of them are worth n (1 + c) / (n + c) (Kish's design effect). The concentration c
-    is that of a Dirichlet-multinomial distribution of the votes, fitted with the truth unknown. Tasks that are hard for
-    everybody count as a common reason for errors, as annotators who copy each other do; groups of annotators who copy
-    each other are worth less here than their number of groups.
+    Annotators with errors on the same tasks add less than their number: two votes for a task have correlation
+    1 / (1 + c) given its true class, and n of them are worth n (1 + c) / (n + c) (Kish's design effect). The
+    concentration c is that of a Dirichlet-multinomial distribution of the votes, fitted with unknown truth. Tasks that
+    are hard for everybody are a common reason for errors, like annotators who copy each other; groups of copiers are
+    worth less here than their number of groups.
 
-    Where the votes do not contradict independence, the value is their number.
+    If the votes do not contradict independence, the value is their number.
 
     Args:
         annotations: kind classification.
 
     Returns:
-        At most the mean number of annotations of a task; None where there are fewer than two classes, where no task
-        has two annotations, and where annotators gave a task several labels (`on_duplicate="all"`).
+        At most the mean number of annotations per task; None for fewer than two classes, if no task has two
+        annotations, or if annotators gave a task several labels (`on_duplicate="all"`).
     """
     interval = effective_votes_interval(annotations)
     return None if interval is None else interval[0]
 
 
 def effective_votes_interval(annotations: Annotations) -> tuple[float, float, float] | None:
-    """`effective_votes`, and the ends of its 95 % interval by the profile of the likelihood.
+    """`effective_votes` with the ends of its 95 % interval by the profile likelihood.
 
-    Where the votes say little, as those of annotators who hardly disagree, the interval is wide. On 36 kinds of
-    generated crowds of 100 to 1,000 tasks it held the value in 81 to 100 % of cases, 97 % on average (`python
-    benchmarks/reproduce/interval_coverage.py --parts "effective votes"`); least with ten votes per task.
+    If the votes carry little information, as those of annotators who hardly disagree, the interval is wide. On 36 kinds
+    of generated crowds of 100 to 1,000 tasks it contained the value in 81 to 100 % of cases, 97 % on average (`python
+    benchmarks/reproduce/interval_coverage.py --parts "effective votes"`); least often with ten votes per task.
 
     Args:
         annotations: kind classification.
 
     Returns:
-        Value, low and high; None where there is no value.
+        Value, low and high; None if there is no value.
     """
     labelled = annotations.redundancy > 0
     sizes = annotations.redundancy[labelled]

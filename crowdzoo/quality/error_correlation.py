@@ -1,4 +1,4 @@
-"""ErrorCorrelation: do models err on the same tasks? By the labels of people."""
+"""ErrorCorrelation: whether models err on the same tasks, estimated from labels of people."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ TINY = 1e-9
 
 @dataclass(frozen=True)
 class ErrorCorrelation:
-    """How far models err on the same tasks.
+    """Correlation of the errors of models.
 
     Attributes:
-        value: correlation of the errors (1 where the label is wrong, 0 where it is right) of two models, mean over
-            pairs: 0 where they err independently, 1 where they always err together. None where it is not known.
-        low: end of the 95 % interval, None likewise.
-        high: the other end.
-        reason: why it is not known; empty where it is.
+        value: correlation of the errors (1 for a wrong label, 0 for a right one) of two models, averaged over pairs: 0
+            if they err independently, 1 if they always err together. None if unknown.
+        low: lower end of the 95 % interval, or None.
+        high: upper end of the 95 % interval, or None.
+        reason: why it is unknown; empty if it is known.
     """
 
     value: float | None
@@ -45,30 +45,30 @@ class ErrorCorrelation:
     def of(
         cls, people: Annotations, machines: Annotations, right: NDArray[np.float64], seed: int = 0
     ) -> ErrorCorrelation:
-        """The correlation, by moments that need no true classes.
+        """Estimates the correlation by moments that need no true classes.
 
-        A person who is right with probability a, and else says each other class alike, has the skill
-        d = (K a - 1) / (K - 1). Two people agree with probability 1/K + (K - 1)/K d_i d_j, so their agreement sets the
-        scale of the skills, of which `right` has the ratios. Then
+        A person who is right with probability a, and otherwise says each other class equally often, has the skill
+        d = (K a - 1) / (K - 1). Two people agree with probability 1/K + (K - 1)/K d_i d_j, so their agreement
+        determines the scale of the skills, and `right` their ratios. Then
 
             u[k] = 1/K + sum_i d_i (1[i says k] - 1/K) / sum_i d_i^2
 
-        over the people of a task has the mean 1 where k is the true class, and 0 elsewhere, if people err
-        independently of each other and of the models. So the mean of u[what a model says] is how often it is right,
-        and that of u[what two models say] where they agree is how often both are. These give the covariances and
+        over the people of a task has mean 1 if k is the true class, and 0 otherwise, if people err independently of
+        each other and of the models. So the mean of u[label of a model] is the probability that it is right, and that
+        of u[label of two models] when they agree the probability that both are. These give the covariances and
         variances of the errors. The value is the sum of the covariances over the sum of the products of standard
-        deviations, over all pairs of models of all tasks. The interval is that of a bootstrap over tasks; on generated
-        crowds of 50 to 400 tasks it held the value in .88 to .97 of the cases, least often where that is near 1. Where
-        it is wider than 1, no value is given.
+        deviations, over all pairs of models and all tasks. The interval is from a bootstrap over tasks; on generated
+        crowds of 50 to 400 tasks it contained the value in .88 to .97 of the cases, least often near 1. If it is wider
+        than 1, there is no value.
 
         Source: our own, of known parts (method of moments; percentile bootstrap, B. Efron: Bootstrap Methods. Annals
         of Statistics 7, 1979).
 
         Args:
             people: annotations of people; kind classification, N tasks, R annotators, K classes.
-            machines: of models, with the same tasks, annotators and classes.
-            right: how often each annotator is right, [R]; only those of people are looked at.
-            seed: of the bootstrap, and of the tasks that are drawn where there are more than 5,000.
+            machines: annotations of models, with the same tasks, annotators and classes.
+            right: accuracy of each annotator, [R]; only those of people are used.
+            seed: seed of the bootstrap, and of the sample of tasks if there are more than 5,000.
         """
         rng = np.random.default_rng(seed)
         size = people.num_classes
@@ -112,10 +112,10 @@ class _Moments:
 
     Attributes:
         agreed: agreement of people beyond chance, [n].
-        expected: the same, by their skills.
+        expected: expected agreement of people beyond chance from their skills, [n].
         labelled: whether a model labelled the task, [n, M].
-        right: of each model u - 1/K of what it says, 0 where it said nothing, [n, M].
-        both: of the pairs of models who agree, u - 1/K, [n].
+        right: u - 1/K at each model's label, 0 without a label, [n, M].
+        both: sum of u - 1/K over the pairs of models that agree, [n].
         same: number of these pairs, [n].
         num_classes: K.
     """
@@ -151,7 +151,7 @@ class _Moments:
         return cls(agreed[tasks], expected[tasks], labelled, right, both, same, machines.num_classes)
 
     def correlation(self, times: NDArray[np.float64]) -> float | None:
-        """Of the errors, where each task counts so many times, [n]; None where it is not defined."""
+        """Correlation of the errors, with tasks weighted by `times`, [n]; None if undefined."""
         if (agreed := times @ self.agreed) <= 0:
             return None
         scale = np.sqrt(agreed / (times @ self.expected))

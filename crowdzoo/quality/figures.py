@@ -1,4 +1,4 @@
-"""What several tables need: columns of names, numbers that are not always defined, and intervals."""
+"""Helpers for tables: columns of names, numbers that may be undefined, and intervals."""
 
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,11 +12,11 @@ Value = TypeVar("Value")
 
 
 def name_column(names: NDArray[np.generic], codes: NDArray[np.int64] | None = None) -> pa.Array:
-    """Names as a column: integers stay integers, anything else is text.
+    """Converts names to a column: integers stay integers, everything else becomes text.
 
     Args:
         names: code -> name.
-        codes: which name each row has, [n]. Default: all names in order.
+        codes: code of each row's name, [n]. Default: all names in order.
     """
     if np.issubdtype(names.dtype, np.integer):
         column = pa.array(names)
@@ -27,12 +27,12 @@ def name_column(names: NDArray[np.generic], codes: NDArray[np.int64] | None = No
 
 
 def ratio(above: ArrayLike, below: ArrayLike, otherwise: float = np.nan) -> NDArray[np.float64]:
-    """One divided by the other.
+    """Divides element by element.
 
     Args:
-        above: any shape.
-        below: the same shape.
-        otherwise: the value where `below` is 0.
+        above: numerators, any shape.
+        below: denominators, the same shape.
+        otherwise: value where `below` is 0.
     """
     top, bottom = np.asarray(above, np.float64), np.asarray(below, np.float64)
     return np.divide(top, bottom, out=np.full(bottom.shape, otherwise), where=bottom > 0)
@@ -57,10 +57,10 @@ def interval(name: str, *ends: Value) -> dict[str, Value]:
 
 
 def defined(values: NDArray[np.generic], where: NDArray[np.bool_]) -> pa.Array:
-    """A column that is null where a measure is not defined.
+    """Creates a column that is null where a measure is undefined.
 
     Args:
-        values: [n].
+        values: values of the measure, [n].
         where: whether the measure is defined, bool [n].
     """
     return pa.array(values, mask=~where)
@@ -70,9 +70,9 @@ class Estimate(NamedTuple):
     """A value and its interval.
 
     Attributes:
-        value: what was estimated.
+        value: the estimate.
         low: lower end of the interval.
-        high: upper end.
+        high: upper end of the interval.
     """
 
     value: float
@@ -86,15 +86,15 @@ class Estimate(NamedTuple):
 def wilson(
     shares: ArrayLike, numbers: ArrayLike, deviations: float = NORMAL_975
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Wilson's interval of shares, lower and upper ends.
+    """Wilson's interval for shares: lower and upper ends.
 
     Args:
         shares: [n], 0 to 1; NaN if undefined.
-        numbers: of how many, [n].
-        deviations: half width in standard errors; that of 95 % where it is not given.
+        numbers: sample size of each share, [n].
+        deviations: half width in standard errors. Default: 95 % interval.
 
     Returns:
-        Two arrays [n]; NaN where the share is.
+        Two arrays [n]; NaN for undefined shares.
 
     Source:
         E. B. Wilson: Probable Inference, the Law of Succession, and Statistical Inference. JASA 22, 1927.

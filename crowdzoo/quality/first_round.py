@@ -1,4 +1,4 @@
-"""first_annotations, first_pairs: a balanced plan of who answers which tasks, before anybody has answered."""
+"""first_annotations, first_pairs: a balanced plan of who answers which tasks, before there are any answers."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,31 +32,31 @@ def first_annotations(
     budget: float | None = None,
     seed: int = 0,
 ) -> NextAnnotations:
-    """Questions for the first round: annotators get equal loads, and every pair of them shares tasks.
+    """Plans the first round: annotators get equal loads, and every pair of them shares tasks.
 
-    Shared tasks are what Krippendorff's alpha, reliabilities and copies are found from. Tasks are drawn in random
-    order. Each goes to the annotator with the fewest questions so far, then to those who share the fewest tasks with
-    the annotators that it has: a greedy form of a balanced incomplete block design (W. G. Cochran, G. M. Cox:
-    Experimental Designs, 1957, chapter 9). Tasks with gold are not part of it: an annotator gets as many as make up a
-    tenth of his questions, at least one, and each of them goes to about equally many annotators.
+    Shared tasks are needed to estimate Krippendorff's alpha and reliabilities, and to find copies. Tasks are processed
+    in random order. Each goes to the annotator with the fewest questions so far; ties go to those who share the fewest
+    tasks with its annotators: a greedy form of a balanced incomplete block design (W. G. Cochran, G. M. Cox:
+    Experimental Designs, 1957, chapter 9). Tasks with gold are separate: they are a tenth of each annotator's
+    questions, at least one, and each of them goes to about equally many annotators.
 
     Args:
         num_tasks: N.
         num_annotators: R.
-        number: at most so many questions; None sets no limit.
-        per_task: answers for each task without gold, from different annotators.
-        per_annotator: at most so many questions for an annotator; None sets no limit.
-        gold: tasks whose answer is known, bool `[N]`; None if unknown.
-        costs: what an answer of each annotator costs, `[R]`, above 0; None is 1.
-        budget: the questions together cost no more than this; None sets no limit.
-        seed: of the order of tasks, and of ties.
+        number: maximum number of questions; None sets no limit.
+        per_task: answers per task without gold, from different annotators.
+        per_annotator: maximum number of questions per annotator; None sets no limit.
+        gold: whether the answer of each task is known, bool `[N]`; None if all are unknown.
+        costs: cost of an answer of each annotator, `[R]`, above 0; None is 1.
+        budget: maximum total cost of the questions; None sets no limit.
+        seed: seed of the order of tasks, and of ties.
 
     Returns:
-        Questions in random order of tasks, so that the first ones are balanced, too. Gains are 0: none is known yet.
+        Questions in random order of tasks, so that the first ones are also balanced. Gains are 0, as none is known yet.
 
     Raises:
-        ConfigError: a number out of its range.
-        DataError: shapes that do not fit, or costs that are not above 0.
+        ConfigError: a number is out of range.
+        DataError: shapes do not match, or costs are not above 0.
     """
     known = np.zeros(num_tasks, bool) if gold is None else np.asarray(gold, dtype=bool)
     if known.shape != (num_tasks,):
@@ -99,20 +99,20 @@ def first_annotations(
 
 @checked(num_tasks=Number(2, whole=True), number=Number(1, whole=True), seed=SEED)
 def first_pairs(num_tasks: int, number: int, seed: int = 0) -> NDArray[np.int64]:
-    """Pairs of tasks for the first comparisons: each cycle through all tasks in random order links them all.
+    """Plans the first comparisons: each cycle through all tasks in random order links them all.
 
     Tasks are compared about equally often, and about as often on the left as on the right.
 
     Args:
         num_tasks: N.
-        number: of pairs; fewer where there are fewer.
-        seed: of the order.
+        number: number of pairs; fewer if there are not enough.
+        seed: seed of the order.
 
     Returns:
-        Codes of left and right, int64 `[P, 2]`; no pair twice.
+        Codes of left and right, int64 `[P, 2]`; all pairs are distinct.
 
     Raises:
-        ConfigError: a number out of its range.
+        ConfigError: a number is out of range.
     """
     rng, most = np.random.default_rng(seed), min(number, num_tasks * (num_tasks - 1) // 2)
     pairs: dict[frozenset[int], tuple[int, int]] = {}

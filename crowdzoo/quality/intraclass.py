@@ -1,4 +1,4 @@
-"""intraclass_correlations: the six ICCs of ratings, with their intervals."""
+"""intraclass_correlations: the six ICCs of ratings, with intervals."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,29 +13,28 @@ from crowdzoo.quality.ratings import pairable_ratings
 
 @checked(confidence=Number(0, 1, above=True, below=True))
 def intraclass_correlations(annotations: Annotations, *, confidence: float = 0.95) -> dict[str, Estimate]:
-    """Intraclass correlations: the share of the variance of ratings that is due to the tasks.
+    """Computes intraclass correlations: the share of the variance of ratings that is due to the tasks.
 
-    `ICC(1,1)` takes the annotators of a task for a random sample of the crowd, so that a strict annotator is an error.
-    It is computed from all tasks with two ratings or more by a one-way analysis of variance. Where their numbers of
-    ratings differ, this is unbalanced: k is then `(A - sum of k_t^2 / A) / (N - 1)`, for N tasks with k_t of A ratings,
+    `ICC(1,1)` treats the annotators of a task as a random sample of the crowd, so that strictness is an error. It is
+    computed from all tasks with at least two ratings by a one-way analysis of variance. If their numbers of ratings
+    differ, the design is unbalanced: k is then `(A - sum of k_t^2 / A) / (N - 1)`, for N tasks with k_t of A ratings,
     and the interval is approximate.
 
-    `ICC(2,1)` (absolute agreement) and `ICC(3,1)` (consistency: it makes no difference whether an annotator is
-    strict) need tasks that every annotator rated. They are computed from those, if there are two or more; otherwise
-    they are left out.
+    `ICC(2,1)` (absolute agreement) and `ICC(3,1)` (consistency, which ignores how strict annotators are) need tasks
+    that every annotator rated. They are computed from those if there are at least two, and otherwise left out.
 
-    `ICC(1,k)`, `ICC(2,k)` and `ICC(3,k)` are those of the mean of a task's k ratings.
+    `ICC(1,k)`, `ICC(2,k)` and `ICC(3,k)` are for the mean of a task's k ratings.
 
     Args:
-        annotations: kind regression. Grades that are classes have to be read as ratings.
-        confidence: of the intervals, between 0 and 1.
+        annotations: kind regression. Read grades that are classes as ratings.
+        confidence: confidence of the intervals, between 0 and 1.
 
     Returns:
-        Name -> value and interval, at most 1, in the order above. Those that are not defined are left out: where all
-        ratings are equal, or a mean of ratings tells tasks apart less than by chance alone.
+        Name -> value and interval, at most 1, in the order above. Undefined ones are left out: if all ratings are
+        equal, or if means of ratings distinguish tasks less than by chance.
 
     Raises:
-        DataError: another kind, fewer than two tasks with two ratings, or ratings that are all equal.
+        DataError: wrong kind, fewer than two tasks with two ratings, or ratings that are all equal.
 
     Source:
         P. E. Shrout, J. L. Fleiss: Intraclass correlations: uses in assessing rater reliability. Psychological
@@ -70,12 +69,12 @@ def intraclass_correlations(annotations: Annotations, *, confidence: float = 0.9
 
 
 def one_way(tasks: NDArray[np.int64], labels: NDArray[np.float64], upper: float) -> tuple[list[float], float]:
-    """ICC(1,1) with its interval, and the ratings of a task that it is about.
+    """ICC(1,1) with its interval, and the number of ratings per task for `ICC(1,k)`.
 
     Args:
-        tasks: of each rating, codes from 0 that all occur, [A].
+        tasks: task of each rating, codes from 0 that all occur, [A].
         labels: ratings, [A].
-        upper: share below the upper end.
+        upper: probability below the upper end.
     """
     from scipy.special import fdtri
 
@@ -89,11 +88,11 @@ def one_way(tasks: NDArray[np.int64], labels: NDArray[np.float64], upper: float)
 
 
 def two_way(table: NDArray[np.float64], upper: float) -> dict[int, tuple[list[float], float]]:
-    """ICC(2,1), unless it is not defined, and ICC(3,1), with intervals and the number of annotators, by their form.
+    """ICC(2,1), unless undefined, and ICC(3,1), with intervals and the number of annotators, by form.
 
     Args:
         table: ratings, [N, k].
-        upper: share below the upper end.
+        upper: probability below the upper end.
     """
     from scipy.special import fdtri
 
@@ -123,12 +122,12 @@ def two_way(table: NDArray[np.float64], upper: float) -> dict[int, tuple[list[fl
 
 
 def _share(between: float, within: float, number: float) -> float:
-    """ICC out of the mean squares between and within tasks; NaN where both are 0."""
+    """ICC from the mean squares between and within tasks; NaN if both are 0."""
     total = between + (number - 1) * within
     return float((between - within) / total) if total > 0 else np.nan
 
 
 def _of_mean(single: float, number: float) -> float:
-    """Reliability of the mean of so many ratings (Spearman and Brown); infinite where it is not defined."""
+    """Reliability of the mean of this number of ratings (Spearman and Brown); infinite if undefined."""
     below = 1 + (number - 1) * single
     return float(number * single / below) if below > 1e-12 else np.inf

@@ -21,15 +21,15 @@ POWERS = {"none": 0, "linear": 1, "quadratic": 2}
 
 
 def raw_agreement(annotations: Annotations) -> float:
-    """How often two annotations of the same task agree; chance is not taken off.
+    """Raw agreement: how often two annotations of the same task agree, without correction for chance.
 
-    The mean, over tasks with two annotations or more, of the share of their pairs that agree, as in Fleiss' kappa.
+    It is the share of agreeing pairs, averaged over tasks with at least two annotations, as in Fleiss' kappa.
 
     Args:
         annotations: kind classification.
 
     Raises:
-        DataError: no task has two annotations, or another kind.
+        DataError: no task has two annotations, or wrong kind.
     """
     ratings = pairable_ratings(annotations, "Agreement")
     agreeing = ratings.task_sums(ratings.same - 1.0)  # ordered pairs
@@ -40,16 +40,16 @@ def fleiss_kappa(annotations: Annotations) -> float:
     """Fleiss' kappa, for any number of annotations per task.
 
     (P - P_e) / (1 - P_e), where P is `raw_agreement` and P_e the sum over classes of the squared mean share
-    of the class. Shares are taken within tasks and then averaged, so every task weighs the same. With one number of
-    annotations for all tasks this is Fleiss' own kappa of 1971; otherwise it is Gwet's generalisation of it, where we
-    leave tasks of one annotation out altogether (Gwet lets them count in P_e). Fleiss, Levin and Paik (2003) weigh
-    tasks by their number of annotations instead; so does `krippendorff_alpha`.
+    of the class. Shares are computed within tasks and then averaged, so every task has the same weight. If all tasks
+    have the same number of annotations, this is Fleiss' own kappa of 1971; otherwise it is Gwet's generalisation,
+    except that tasks with one annotation are left out (Gwet uses them in P_e). Fleiss, Levin and Paik (2003) weight
+    tasks by their number of annotations instead, and so does `krippendorff_alpha`.
 
     Args:
         annotations: kind classification.
 
     Raises:
-        DataError: kappa is not defined: no task has two annotations, or all that do hold one class. Or another kind.
+        DataError: kappa is undefined: no task has two annotations, or all of those have the same class. Or wrong kind.
 
     Source:
         J. L. Fleiss: Measuring nominal scale agreement among many raters. Psychological Bulletin 76, 1971.
@@ -66,18 +66,18 @@ def fleiss_kappa(annotations: Annotations) -> float:
 
 @checked(confidence=Number(0, 1, above=True, below=True))
 def gwet_ac1(annotations: Annotations, *, confidence: float = 0.95) -> Estimate:
-    """Gwet's AC1, and its interval: agreement beyond chance that stays high where nearly all labels are of one class.
+    """Gwet's AC1 with its interval: agreement beyond chance that stays high if nearly all labels are of one class.
 
-    (P - P_e) / (1 - P_e), where P is `raw_agreement` and P_e is the sum over classes of s (1 - s) / (K - 1), s being
-    the mean share of the class in the labels of a task. Tasks of one annotation count in P_e only. The interval, cut at
-    1, is Gwet's of tasks that are a random sample, for the annotators at hand; with few tasks it is rough, of one NaN.
+    (P - P_e) / (1 - P_e), where P is `raw_agreement` and P_e is the sum over classes of s (1 - s) / (K - 1), with s the
+    mean share of the class in the labels of a task. Tasks with one annotation only count in P_e. The interval, cut at
+    1, is Gwet's for a random sample of tasks and these annotators; it is rough for few tasks, and NaN for one.
 
     Args:
-        annotations: kind classification, K classes; those that nobody said count, if `classes` named them.
-        confidence: of the interval, between 0 and 1.
+        annotations: kind classification, K classes; classes without labels count if they were passed as `classes`.
+        confidence: confidence of the interval, between 0 and 1.
 
     Raises:
-        DataError: AC1 is not defined: no task has two annotations, or there is one class. Or another kind.
+        DataError: AC1 is undefined: no task has two annotations, or there is only one class. Or wrong kind.
 
     Source:
         K. L. Gwet: Computing inter-rater reliability and its variance in the presence of high agreement. British
@@ -108,19 +108,19 @@ def gwet_ac1(annotations: Annotations, *, confidence: float = 0.95) -> Estimate:
 
 @checked(weights=Choice(POWERS))
 def cohen_kappa(annotations: Annotations, first: object, second: object, weights: str = "none") -> float:
-    """Cohen's kappa of two annotators over the tasks that both labelled.
+    """Cohen's kappa of two annotators, over the tasks that both labelled.
 
-    1 - (mean distance of their labels of one task) / (mean distance of any label of one and any of the other).
+    1 - (mean distance of their labels of the same task) / (mean distance of any label of one and any of the other).
 
     Args:
         annotations: kind classification.
         first: an annotator: code, or name of any type but int (integers are always codes).
-        second: another one.
+        second: another annotator.
         weights: distance of two labels: "none" (equal or not), "linear" or "quadratic" in their class codes.
 
     Raises:
-        DataError: an unknown annotator, no task in common, or kappa is not defined: each says but one class, the same.
-        ConfigError: other weights, or one annotator twice.
+        DataError: an unknown annotator, no shared task, or kappa is undefined, as both always gave the same class.
+        ConfigError: unknown weights, or the same annotator twice.
 
     Source:
         J. Cohen: A coefficient of agreement for nominal scales, 1960; Weighted kappa, 1968.
@@ -143,23 +143,23 @@ def cohen_kappa(annotations: Annotations, first: object, second: object, weights
 
 @checked(weights=Choice(POWERS))
 def cohen_kappas(annotations: Annotations, weights: str = "none") -> pa.Table:
-    """Cohen's kappa of every two annotators that share a task.
+    """Cohen's kappa of all pairs of annotators that share a task.
 
-    Only pairs that occur are formed. Time grows with the pairs of annotations of one task, sum of n_t (n_t - 1) / 2, of
-    which at most 100 million are taken; memory with 4 million of them at a time (or those of the busiest annotator)
-    and the table.
+    Only pairs that occur are formed. The time is proportional to the pairs of annotations of a task, sum of
+    n_t (n_t - 1) / 2, at most 100 million; memory to 4 million of them at a time (or those of the most active
+    annotator) and the table.
 
     Args:
         annotations: kind classification.
         weights: as in `cohen_kappa`.
 
     Returns:
-        Columns `first`, `second` (names), `tasks` (in common), `agreement` (share of equal labels) and `kappa` (null
-        where it is not defined), in the order of the annotators' codes.
+        Columns `first`, `second` (names), `tasks` (shared), `agreement` (share of equal labels) and `kappa` (null if
+        undefined), in the order of the annotators' codes.
 
     Raises:
-        DataError: too many pairs of annotations, or another kind.
-        ConfigError: other weights.
+        DataError: too many pairs of annotations, or wrong kind.
+        ConfigError: unknown weights.
     """
     ratings = ratings_of(annotations, "Cohen's kappa")
     number = int((ratings.sizes * (ratings.sizes - 1) // 2).sum())
@@ -203,7 +203,7 @@ def _annotator_code(annotations: Annotations, annotator: Any) -> int:
 
 
 def _shared_tasks(ratings: Ratings, num_annotators: int) -> Iterator[tuple[NDArray[Any], ...]]:
-    """Pairs of annotations of one task, sorted by annotators: (lower annotator, higher, label, label), in pieces.
+    """Yields pairs of annotations of a task, sorted by annotators: (lower annotator, higher, label, label), in pieces.
 
     All tasks of a pair of annotators are in one piece.
     """
@@ -234,7 +234,7 @@ def _shared_tasks(ratings: Ratings, num_annotators: int) -> Iterator[tuple[NDArr
 def _distances(
     starts: NDArray[np.int64], left: NDArray[np.int32], right: NDArray[np.int32], num_codes: int, power: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # pragma: no cover
-    """For each pair of annotators: sum of distances of their labels of one task, and of all label with all label.
+    """For each pair of annotators: sum of distances of their labels of the same task, and of all pairs of labels.
 
     The distance of c and k is [c != k] for power 0, else |c - k| to that power.
     """

@@ -1,4 +1,4 @@
-"""Krippendorff's alpha: agreement beyond chance, for any number of annotators and any gaps."""
+"""Krippendorff's alpha: agreement beyond chance, for any number of annotators and missing annotations."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -27,14 +27,14 @@ class Alpha:
         value: 1 - observed / expected. 1: all agree; 0: as if labels were drawn from the pool of all labels; below 0:
             systematic disagreement.
         metric: "nominal", "ordinal", "interval" or "ratio".
-        observed: mean squared distance of two annotations of one task, D_o (nominal: share that differ).
-        expected: the same for two annotations of any tasks, D_e.
-        num_tasks: tasks with two annotations or more.
-        num_annotations: their annotations.
-        low: lower end of the bootstrap interval; None without a bootstrap, or where no sample has an alpha.
-        high: upper end, or None.
+        observed: mean squared distance of two annotations of the same task, D_o (nominal: share that differ).
+        expected: mean squared distance of two annotations of any tasks, D_e.
+        num_tasks: number of tasks with at least two annotations.
+        num_annotations: number of their annotations.
+        low: lower end of the bootstrap interval; None without a bootstrap, or if alpha is undefined in all samples.
+        high: upper end of the bootstrap interval, or None.
         confidence: share of samples inside the interval, or None.
-        num_samples: bootstrap samples that the interval is made of; those that hold one value only have no alpha.
+        num_samples: number of bootstrap samples used; alpha is undefined in samples with a single value.
     """
 
     value: float
@@ -75,34 +75,34 @@ def krippendorff_alpha(
 ) -> Alpha:
     """Agreement of annotations beyond chance, for any number of annotators.
 
-    With n_t annotations of task t, those of tasks with n_t >= 2 being n in all, and a squared distance d(c, k):
+    Let n_t be the number of annotations of task t, n that of all tasks with n_t >= 2, and d(c, k) a squared distance.
     D_o = 1/n sum_t 1/(n_t - 1) sum of d over ordered pairs of the task's annotations, D_e = 1/(n (n - 1)) sum of d over
-    all ordered pairs, alpha = 1 - D_o / D_e. No pairs are visited: nominal needs counts, interval sums of squares;
-    ordinal distances are those of mid-ranks, so they are sums of squares too. Cost grows with the annotations. Only
-    ratio needs a matrix of values by values.
+    all ordered pairs, alpha = 1 - D_o / D_e. No pairs are enumerated: nominal distances need counts, interval ones sums
+    of squares; ordinal distances are those of mid-ranks, so they are sums of squares as well. The cost is proportional
+    to the annotations. Only ratio distances need a matrix of values by values.
 
-    The interval is that of the bootstrap over tasks (percentiles): tasks are drawn with replacement, each with all of
-    its annotations, and alpha is computed again, chance included. It says how much alpha depends on which tasks were
-    sampled; annotators count as given. A sample costs about as much as alpha itself.
+    The interval is from a bootstrap over tasks (percentiles): tasks are drawn with replacement, each with all of its
+    annotations, and alpha is recomputed, expected disagreement included. It shows how much alpha depends on the sample
+    of tasks; annotators are fixed. A sample costs about as much as alpha itself.
 
     Args:
         annotations: kind classification or regression.
-        metric: how far apart two labels are: "nominal" (equal or not), "ordinal" (how many annotations lie between),
+        metric: distance of two labels: "nominal" (equal or not), "ordinal" (number of annotations between them),
             "interval" (their difference) or "ratio" (their difference over their sum). Default: nominal for classes,
             interval for numbers.
-        values: [K] numbers behind the classes. Default: integer class names themselves; for ordinal the order of the
-            classes, which has to be given where they are words.
+        values: [K], numbers of the classes. Default: integer class names themselves; for ordinal the order of the
+            classes, which must be given if they are words.
         bootstrap: number of samples; 0 for no interval.
         confidence: share of samples inside the interval, between 0 and 1.
         seed: seed of the bootstrap.
         groups: group of each task, int [N], such as the sentence of each token: the bootstrap draws whole groups. None:
-            each task is one.
-        on_sample: is called after each sample, for a progress bar.
+            each task is a group.
+        on_sample: function called after each sample, for a progress bar.
 
     Raises:
-        ConfigError: a setting out of range.
-        DataError: alpha is not defined: no task has two annotations, or all that do hold one value only. Or the kind
-            or the values do not fit the metric, or there are more than 4096 distinct values (ratio only).
+        ConfigError: a setting is out of range.
+        DataError: alpha is undefined: no task has two annotations, or all of those have the same value. Or the kind
+            or the values do not match the metric, or there are more than 4096 distinct values (ratio only).
 
     Source:
         K. Krippendorff: Content Analysis, 4th ed., 2018, chapter 12; Computing Krippendorff's Alpha-Reliability, 2011.
@@ -138,13 +138,13 @@ def krippendorff_alpha(
 def draw_tasks(
     size: int, number: int, seed: int, on_sample: Callable[[], None] | None = None
 ) -> Iterator[NDArray[np.float64]]:
-    """How often each of so many things is in a bootstrap sample, [size], for each of `number` samples.
+    """Yields how often each item is in a bootstrap sample, [size], for each of `number` samples.
 
     Args:
-        size: things.
-        number: of samples.
-        seed: of the draws.
-        on_sample: is called after each sample was used.
+        size: number of items.
+        number: number of samples.
+        seed: seed of the draws.
+        on_sample: function called after each sample is used.
     """
     generator = np.random.default_rng(seed)
     for _ in range(number):
@@ -156,7 +156,7 @@ def draw_tasks(
 def with_interval(
     alpha: Alpha, samples: list[float], ends: tuple[float, float] = (0.025, 0.975), confidence: float = 0.95
 ) -> Alpha:
-    """An alpha with the interval of its bootstrap samples; unchanged without samples, as for very few tasks."""
+    """Adds the interval of its bootstrap samples to an alpha; unchanged without samples, as for very few tasks."""
     if not samples:
         return alpha
     low, high = np.quantile(samples, ends).tolist()
@@ -164,17 +164,17 @@ def with_interval(
 
 
 def coincidence_matrix(annotations: Annotations) -> NDArray[np.float64]:
-    """How often classes c and k were said of one task, [K, K], symmetric.
+    """Counts how often classes c and k were given to the same task, [K, K], symmetric.
 
     Each ordered pair of annotations of a task counts 1/(n_t - 1), so a task counts as often as it was annotated, and
-    all cells sum to the number of annotations of tasks with two or more. Which classes the crowd mixes up shows here
-    without any gold label.
+    all cells sum to the number of annotations of tasks with two or more. This shows which classes the crowd confuses,
+    without gold labels.
 
     Args:
         annotations: kind classification.
 
     Raises:
-        DataError: another kind, or more than 4096 classes.
+        DataError: wrong kind, or more than 4096 classes.
     """
     ratings = ratings_of(annotations, "The coincidence matrix")
     if ratings.num_values > MAX_VALUES:
@@ -187,7 +187,7 @@ def coincidence_matrix(annotations: Annotations) -> NDArray[np.float64]:
 
 
 class _Measure:
-    """Observed and expected disagreement of pairable ratings under weights of their tasks."""
+    """Observed and expected disagreement of pairable ratings under weights of the tasks."""
 
     def __init__(self, ratings: Ratings, metric: str):
         self.ratings = ratings
@@ -204,7 +204,7 @@ class _Measure:
             self.of_tasks = _pair_distances(ratings, self.distances)
 
     def disagreements(self, weights: NDArray[np.float64]) -> tuple[float, float]:
-        """D_o and D_e where task t occurs `weights[t]` times; both 0 where all that is left is one value."""
+        """D_o and D_e if task t occurs `weights[t]` times; both 0 if only one value remains."""
         ratings = self.ratings
         counts = np.bincount(ratings.codes, np.repeat(weights, ratings.sizes), ratings.num_values).astype(np.float64)
         number = counts.sum()
@@ -225,7 +225,7 @@ class _Measure:
 
 
 def _groups(annotations: Annotations, groups: ArrayLike | None) -> NDArray[np.int64] | None:
-    """Groups of the tasks with two annotations or more, as codes from 0."""
+    """Groups of the tasks with at least two annotations, as codes from 0."""
     if groups is None:
         return None
     codes = np.asarray(groups)
@@ -238,7 +238,7 @@ def _groups(annotations: Annotations, groups: ArrayLike | None) -> NDArray[np.in
 
 
 def _with_values(ratings: Ratings, annotations: Annotations, metric: str, numbers: ArrayLike | None) -> Ratings:
-    """Ratings with ascending numbers behind their codes; classes of equal number become one."""
+    """Ratings with ascending numbers for their codes; classes with equal numbers are merged."""
     if annotations.classes is None:
         if numbers is not None:
             raise ConfigError("values belong to classes; annotations of kind 'regression' are numbers already.")
@@ -289,14 +289,14 @@ def _expected_squares(counts: NDArray[np.float64], values: NDArray[np.float64]) 
 
 
 def _squares(ratings: Ratings, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum over ordered pairs of squared differences, over n_t - 1, [T]: 2 n_t / (n_t - 1) squares about the mean."""
+    """Sum over ordered pairs of squared differences, over n_t - 1, [T]: 2 n_t / (n_t - 1) squares around the mean."""
     of_rows = values[ratings.codes]
     of_rows -= np.repeat(ratings.task_sums(of_rows) / ratings.sizes, ratings.sizes)
     return 2 * ratings.sizes / (ratings.sizes - 1) * ratings.task_sums(of_rows * of_rows)
 
 
 def _ratio_distances(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """((c - k) / (c + k))^2, [V, V]; 0 where both are 0."""
+    """((c - k) / (c + k))^2, [V, V]; 0 if both are 0."""
     total = values[:, None] + values
     difference = values[:, None] - values
     shares: NDArray[np.float64] = np.divide(difference, total, out=np.zeros_like(total), where=total > 0)

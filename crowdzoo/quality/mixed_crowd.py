@@ -1,4 +1,4 @@
-"""people_and_models: labels from a few people and many models, where the people decide what a model's word is worth."""
+"""people_and_models: labels from a few people and many models, weighted by how well models match people."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,17 +25,17 @@ DISCOUNTS = np.linspace(0.0, 1.0, 41)
 
 @dataclass(frozen=True, eq=False)
 class PeopleAndModels:
-    """What `people_and_models` found. N tasks, R annotators, K classes.
+    """Result of `people_and_models`. N tasks, R annotators, K classes.
 
     Attributes:
-        aggregation: posteriors and labels; `confusions` of an annotator alone, whatever others said; `effective_votes`
-            of a task are the people's annotations and what the models' are worth.
-        is_model: which annotators are models, bool [R].
+        aggregation: posteriors and labels; `confusions` of each annotator by itself, whatever others said;
+            `effective_votes` of a task are the people's annotations plus what the models' are worth.
+        is_model: whether each annotator is a model, bool [R].
         discount: c in the worth m / (1 + (m - 1) c) of the votes of m models, from 0 (m votes) to 1 (one vote). It is
-            the one at which models predict people best, not a correlation: where models err together and people say
-            so on few tasks, many values predict about as well.
-        correlation: of the errors of two models, with its interval, see `ErrorCorrelation`. The labels do not depend
-            on it.
+            the value at which models predict people best, not a correlation: if models err together and people labelled
+            few of these tasks, many values predict about equally well.
+        correlation: correlation of the errors of two models, with its interval, see `ErrorCorrelation`. The labels do
+            not depend on it.
         models_per_task: number of models that labelled each task, int64 [N].
     """
 
@@ -53,15 +53,15 @@ class PeopleAndModels:
         )
 
     def next_confusions(self, tasks: NDArray[np.int64], annotators: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What the next answer depends on, as `next_annotations` takes it.
+        """Confusion matrices of the next answers, for `next_annotations`.
 
         An answer of a person, or of the first model, follows the annotator's matrix. The next of m models adds the
         share `s = worth(m + 1) - worth(m)` of a vote, with `worth(m) = m / (1 + (m - 1) c)` and c the discount: its
-        matrix is taken s times, and the rest of its answers as what does not depend on the class.
+        matrix has weight s, and the rest of its answers does not depend on the class.
 
         Args:
-            tasks: codes, int [B].
-            annotators: codes, int [B, M].
+            tasks: task codes, int [B].
+            annotators: annotator codes, int [B, M].
 
         Returns:
             P(says l | truth k), [B, M, K, K].
@@ -80,41 +80,42 @@ class PeopleAndModels:
 def people_and_models(
     annotations: Annotations, models: Sequence[object], *, trusted: float = 0.8, seed: int = 0
 ) -> PeopleAndModels:
-    """Labels of tasks that models labelled, and people some of them.
+    """Aggregates labels of tasks that models labelled, and people some of them.
 
-    A method that takes all annotators alike believes the models where they agree, and they agree for the wrong reasons,
-    too. Here nothing that models say changes what is believed of people:
+    A method that treats all annotators alike believes models when they agree, even if they agree for the wrong reasons.
+    Here the models' labels do not change the estimates for people:
 
-    1. The people's annotations are aggregated by themselves (`OneCoinDawidSkene`, with `trusted` as a prior).
-    2. The models' confusion matrices are what they say on the tasks that people labelled, each drawn to the matrix of
-       all models (20 annotations a row).
-    3. The m votes of models on a task count for m / (1 + (m - 1) c), the form of Kish's effective number. The
-       discount c is the one at which the models, with matrices from other tasks (five-fold), predict best what people
-       say (likelihood of the people's annotations).
+    1. The people's annotations are aggregated separately (`OneCoinDawidSkene`, with `trusted` as a prior).
+    2. The models' confusion matrices are estimated on the tasks that people labelled, each shrunk to the matrix of all
+       models (20 annotations per row).
+    3. The m votes of models on a task count as m / (1 + (m - 1) c), the form of Kish's effective number. At the
+    discount
+       c the models, with matrices from other tasks (five-fold), predict people's labels best (likelihood of the
+       people's annotations).
     4. Bayes' rule: class prior of the people's tasks, people's annotations, weighted votes of models.
 
-    So a model's word counts for what it is worth next to people, and that is nothing where models guess. People should
-    have labelled some tasks at random: the matrices are those of the tasks that they labelled.
+    So models are weighted by how informative they are compared with people, with no weight for guessing. People should
+    have labelled a random sample of tasks, as the matrices are estimated on these tasks.
 
-    `correlation` is how far models err on the same tasks. It takes 30 tasks or more that two
-    people and two models labelled, and is not known otherwise.
+    `correlation` measures how much models err on the same tasks. It needs at least 30 tasks that two people and two
+    models labelled, and is otherwise unknown.
 
-    Source: our own, of known parts. L. Kish: Survey Sampling. 1965 (effective number); that labels of few people say
-    how far many of a model can be trusted is the idea of prediction-powered inference.
+    Source: our own, of known parts. L. Kish: Survey Sampling. 1965 (effective number); that labels of a few people tell
+    how far to trust many labels of a model is the idea of prediction-powered inference.
 
     Args:
         annotations: kind classification, K classes.
         models: names of the annotators that are models; all others are people.
-        trusted: how often people are right before any is seen, between 0 and 1; counts as 20 annotations of each
-            person. If no task has labels of two people, nothing else is known of them.
-        seed: of the five parts of the tasks, and of random ties.
+        trusted: prior accuracy of people, between 0 and 1, worth 20 annotations per person. If no task has labels of
+            two people, nothing else is known about them.
+        seed: seed of the five parts of the tasks, and of random ties.
 
     Raises:
         ConfigError: an unknown name, or an option out of range.
-        DataError: another kind of labels, or no annotation of a person.
+        DataError: wrong kind of labels, or no annotations by people.
 
     Warns:
-        VotesWarning: labels from the people's annotations alone are far from the people's votes.
+        VotesWarning: labels from only the people's annotations are far from the people's votes.
     """
     check_classification(annotations, "people_and_models")
     is_model = np.zeros(annotations.num_annotators, bool)
@@ -164,18 +165,18 @@ def people_and_models(
 
 
 def _worth(number: NDArray[np.int64], discount: float) -> NDArray[np.float64]:
-    """How many independent votes so many are worth."""
+    """Number of independent votes that this number of votes is worth."""
     return number / (1 + np.maximum(number - 1, 0) * discount)
 
 
 def _logs(annotations: Annotations, confusions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log-likelihood of each task's annotations under each class, [N, K]."""
+    """Log-likelihood of each task's annotations by class, [N, K]."""
     logs = np.log(confusions[annotations.annotator_ids, :, annotations.labels])  # [A, K]
     return sum_rows(logs, annotations.task_ids, annotations.num_tasks)
 
 
 def _matrices(machines: Annotations, posteriors: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Confusion matrices of the models on the tasks that are known, [R, K, K]; above 0."""
+    """Confusion matrices of the models on the known tasks, [R, K, K]; above 0."""
     size, number = machines.num_classes, machines.num_annotators
     rows = known[machines.task_ids]
     cells = machines.annotator_ids[rows] * size + machines.labels[rows]

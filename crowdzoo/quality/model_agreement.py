@@ -1,4 +1,4 @@
-"""class_agreement: how often models say what people say, class by class."""
+"""class_agreement: how often models and people agree, by class."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,24 +14,25 @@ from crowdzoo.quality.figures import name_column
 
 
 def class_agreement(annotations: Annotations, models: Sequence[object]) -> pa.Table:
-    """Agreement of each model with people, of each class.
+    """Agreement of each model with people, by class.
 
-    Every pair of a label of the model and a label of a person for the same task counts once. For pairs whose person
-    says a class, `found` is the share whose model says so, too; for those whose model says it, `confirmed` is the share
-    whose person does. A model that calls too much by a class has a high `found` and a low `confirmed`. To compare with:
-    `people` is the share of pairs of two people of whom one says the class and the other does as well.
+    Every pair of a label of the model and a label of a person for the same task counts once. Of the pairs in which the
+    person says a class, `found` is the share in which the model says it as well; of those in which the model says it,
+    `confirmed` is the share in which the person does. A model that overuses a class has a high `found` and a low
+    `confirmed`. For comparison, `people` is the share of pairs of two people in which the second says the class if the
+    first does.
 
     Args:
         annotations: kind classification, K classes.
         models: names of the annotators that are models; all others are people.
 
     Returns:
-        One row per model and class: `model`, `class`, `by_people` and `by_model` (pairs whose person, whose model says
-        the class), `found`, `confirmed`, `people`; null where there are no pairs.
+        One row per model and class: `model`, `class`, `by_people` and `by_model` (pairs in which the person, or the
+        model, says the class), `found`, `confirmed`, `people`; null if there are no pairs.
 
     Raises:
         ConfigError: an unknown name.
-        DataError: another kind of labels, or several labels by one annotator for a task.
+        DataError: wrong kind of labels, or several labels by one annotator for a task.
     """
     if not annotations.label_kind.one_class:
         raise DataError(f"class_agreement is for classes, got kind {annotations.kind!r}.")
@@ -64,11 +65,11 @@ def class_agreement(annotations: Annotations, models: Sequence[object]) -> pa.Ta
 
 
 def codes_of(annotations: Annotations, models: Sequence[object], where: str = "") -> list[int]:
-    """Annotator codes of models.
+    """Returns annotator codes of models.
 
     Args:
-        annotations: of people and models.
-        models: names.
+        annotations: annotations of people and models.
+        models: names of the models.
         where: start of the message.
 
     Raises:

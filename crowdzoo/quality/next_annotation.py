@@ -35,14 +35,14 @@ Gains = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class NextAnnotations:
-    """Questions to ask, the most telling first.
+    """Questions to ask, the most informative first.
 
     Attributes:
-        tasks: int64 [n], task codes.
-        annotators: int64 [n], annotator codes.
-        gains: float64 [n], what the answer is expected to tell: of classes in nats.
-        costs: float64 [n], what the answer costs.
-        rights: int64 [n], for preferences codes of the tasks on the right, `tasks` being on the left; else None.
+        tasks: task codes, int64 [n].
+        annotators: annotator codes, int64 [n].
+        gains: expected information from each answer, float64 [n]; for classes in nats.
+        costs: cost of each answer, float64 [n].
+        rights: for preferences, codes of the tasks on the right, int64 [n] (`tasks` are on the left); else None.
     """
 
     tasks: NDArray[np.int64]
@@ -55,17 +55,17 @@ class NextAnnotations:
         return f"<NextAnnotations: {len(self.tasks):,} questions, cost {self.costs.sum():,.6g}>"
 
     def take(self, places: list[int] | NDArray[np.int64]) -> NextAnnotations:
-        """Some of the questions, in the order of their places."""
+        """Selects questions, in the order of `places`."""
         return NextAnnotations(self.tasks[places], self.annotators[places], self.gains[places], self.costs[places])
 
 
 def information_gain(posteriors: ArrayLike, confusions: ArrayLike) -> NDArray[np.float64]:
-    """How much an answer is expected to tell about the truth.
+    """Expected information of an answer about the truth.
 
-    The mutual information of truth and answer: entropy of the answer minus its mean entropy given the truth, which
-    equals the expected drop of the posterior's entropy (D. V. Lindley: On a measure of the information provided by an
-    experiment. Annals of Mathematical Statistics 27(4), 1956). It is 0 where the truth is certain, and for an annotator
-    whose answers do not depend on the truth.
+    It is the mutual information of truth and answer: entropy of the answer minus its mean entropy given the truth,
+    which equals the expected decrease of the posterior's entropy (D. V. Lindley: On a measure of the information
+    provided by an experiment. Annals of Mathematical Statistics 27(4), 1956). It is 0 if the truth is certain, and for
+    annotators whose answers do not depend on the truth.
 
     Args:
         posteriors: P(truth k), `[..., K]`, rows sum to one.
@@ -83,10 +83,10 @@ def information_gain(posteriors: ArrayLike, confusions: ArrayLike) -> NDArray[np
 
 
 def sure_tasks(result: Aggregation, sure: float = SURE) -> NDArray[np.bool_]:
-    """Tasks whose label is sure: pages, commands and simulations count them with this function.
+    """Finds tasks whose label is sure; pages, commands and simulations count them with this function.
 
-    A task with one annotation is never sure. Nobody has contradicted its annotator, and where most tasks have one
-    annotation, a method finds no errors at all and its posteriors are near 1.
+    A task with one annotation is never sure: nobody has contradicted its annotator, and if most tasks have one
+    annotation, a method finds no errors and its posteriors are near 1.
 
     Args:
         result: an `Aggregation` of N tasks.
@@ -104,18 +104,18 @@ def agreement_gains(
     agreement: NDArray[np.float64],
     crowd: Annotations,
 ) -> Gains:
-    """How much nearer a further answer is expected to bring the task's, in units of the spread.
+    """Expected improvement of a task's answer by a further answer, in units of the spread.
 
-    Answers scatter about the true one as in RASA: by the task's spread, over the annotator's weight. A mean of weights
-    W has the variance s / W, and an answer of weight w takes s w / (W (W + w)) off. The weight is the mean of what
-    agreement lacks over what the annotator's own lacks; in W one usual answer more represents what is known without
-    any.
+    Answers scatter around the true one as in RASA: by the task's spread over the annotator's weight. A mean with total
+    weight W has variance s / W, and an answer of weight w reduces it by s w / (W (W + w)). The weight is the mean of
+    1 - agreement over the annotator's own 1 - agreement; W includes one additional usual answer for what is known
+    without any.
 
     Args:
-        spread: s, of answers to each task, [N].
-        result: of an aggregation.
-        agreement: of each annotator, [R].
-        crowd: what was aggregated.
+        spread: s, spread of answers to each task, [N].
+        result: result of an aggregation.
+        agreement: agreement of each annotator, [R].
+        crowd: the aggregated annotations.
     """
     counts, rates = result.annotations_per_annotator, np.maximum(1 - agreement, LEAST)
     weights = float(counts @ rates) / max(counts.sum(), 1) / rates
@@ -147,35 +147,35 @@ def next_annotations(
     budget: float | None = None,
     sure: ArrayLike | None = None,
 ) -> NextAnnotations:
-    """The pairs of a task and an annotator whose answer is expected to tell most.
+    """Selects the pairs of a task and an annotator with the most informative answers.
 
-    Each pair is weighed by itself: what a first answer tells is not taken off a second one for the same task. Ask for
-    few at a time, or set `per_task`.
+    Each pair is evaluated by itself: a first answer for a task does not reduce the gain of a second one. Ask for a few
+    at a time, or set `per_task`.
 
     Args:
-        posteriors: what is known of the tasks, `[N, K]`, rows sum to one: an aggregation's, or
+        posteriors: class probabilities of the tasks, `[N, K]`, rows sum to one: those of an aggregation, or
             `CrowdModel.posteriors`.
         confusions: P(annotator says l | truth k): `[R, K, K]`, `[annotator, true, said]`, for annotators who treat all
-            tasks alike; or a function of task codes int64 `[B]` and annotator codes int64 `[B, M]` that gives
-            `[B, M, K, K]`, such as `lambda tasks, annotators: np.exp(model.log_confusions(x[tasks], annotators))` for
-            a `CrowdModel` whose crowd layer looks at the instances.
-        number: n, how many pairs.
-        annotators: codes of who can be asked; None is everybody, for a function all annotators of `annotations`.
-        annotations: known annotations of these tasks; nobody is asked twice.
-        per_task: at most so many annotators for a task; None sets no limit.
-        per_annotator: at most so many tasks for an annotator; None sets no limit. For each task its best 64 annotators
-            are considered, and of more than 256 annotators those whose answers tell most on average.
-        costs: what an answer of each annotator costs, `[R]`, above 0, in any unit; None is 1. Pairs are ranked by gain
+            tasks alike; or a function from task codes int64 `[B]` and annotator codes int64 `[B, M]` to `[B, M, K, K]`,
+            such as `lambda tasks, annotators: np.exp(model.log_confusions(x[tasks], annotators))` for a `CrowdModel`
+            whose crowd layer uses the instances.
+        number: n, number of pairs.
+        annotators: codes of available annotators; None for all, with a function all annotators of `annotations`.
+        annotations: known annotations of these tasks; no annotator is asked twice about a task.
+        per_task: maximum number of annotators per task; None sets no limit.
+        per_annotator: maximum number of tasks per annotator; None sets no limit. Only the best 64 annotators of each
+            task are considered, and of more than 256 annotators those with the most informative answers on average.
+        costs: cost of an answer of each annotator, `[R]`, above 0, in any unit; None is 1. Pairs are ranked by gain
             over cost.
-        budget: the pairs together cost no more than this, in that unit; None sets no limit.
-        sure: tasks that are not asked about, bool `[N]`, such as those of `sure_tasks`; None leaves out none.
+        budget: maximum total cost of the pairs, in that unit; None sets no limit.
+        sure: tasks to leave out, bool `[N]`, such as those of `sure_tasks`; None leaves out none.
 
     Returns:
-        At most n pairs, fewer where fewer are left. Ties go to the lower task, then to the earlier annotator.
+        At most n pairs, fewer if there are not enough. Ties go to the lower task, then to the earlier annotator.
 
     Raises:
-        ConfigError: a number out of its range.
-        DataError: shapes that do not fit, costs that are not above 0, or nothing that says who the annotators are.
+        ConfigError: a number is out of range.
+        DataError: shapes do not match, costs are not above 0, or the annotators are unknown.
     """
     truth = np.asarray(posteriors, dtype=np.float64)
     if truth.ndim != 2:
@@ -202,7 +202,7 @@ def next_annotations(
 
 
 def class_gains(posteriors: NDArray[np.float64], confusions: ArrayLike | Confusions) -> Gains:
-    """What answers tell of classes, as `next_questions` takes it; arguments as for `next_annotations`."""
+    """Returns the function of information gains for `next_questions`; arguments as in `next_annotations`."""
     ask, _ = _asked_for(confusions, posteriors.shape[1])
     return lambda tasks, annotators: information_gain(posteriors[tasks, None], ask(tasks, annotators))
 
@@ -221,24 +221,24 @@ def next_questions(
     sure: ArrayLike | None = None,
     cells: int = 1,
 ) -> NextAnnotations:
-    """The pairs of a task and an annotator with the largest gains, which may be those of any kind of answers.
+    """Selects the pairs of a task and an annotator with the largest gains, for any kind of answers.
 
     Args:
-        gains: a function of task codes int64 `[B]` and annotator codes int64 `[B, M]` that gives what their answers are
-            expected to tell, `[B, M]`, in any unit.
+        gains: function from task codes int64 `[B]` and annotator codes int64 `[B, M]` to the expected information in
+            their answers, `[B, M]`, in any unit.
         num_tasks: N.
-        number: n, how many pairs; this argument and the others as for `next_annotations`.
-        annotators: codes of who can be asked.
+        number: n, number of pairs; this argument and the others as in `next_annotations`.
+        annotators: codes of available annotators.
         annotations: known annotations.
-        per_task: at most so many annotators for a task; int64 `[N]`: for each task.
-        per_annotator: at most so many tasks for an annotator.
-        costs: what an answer of each annotator costs, `[R]`.
-        budget: the pairs together cost no more than this.
-        sure: tasks that are not asked about, bool `[N]`.
-        cells: numbers that `gains` holds in memory for one pair.
+        per_task: maximum number of annotators per task; int64 `[N]`: for each task.
+        per_annotator: maximum number of tasks per annotator.
+        costs: cost of an answer of each annotator, `[R]`.
+        budget: maximum total cost of the pairs.
+        sure: tasks to leave out, bool `[N]`.
+        cells: numbers that `gains` needs in memory per pair.
 
     Raises:
-        DataError: shapes that do not fit, or costs that are not above 0.
+        DataError: shapes do not match, or costs are not above 0.
     """
     candidates = np.asarray(annotators, dtype=np.int64)
     price = prices_of(costs, candidates)
@@ -276,7 +276,7 @@ def next_questions(
 
 
 def prices_of(costs: ArrayLike | None, candidates: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What an answer of each candidate costs."""
+    """Cost of an answer of each candidate."""
     if costs is None:
         return np.ones(len(candidates))
     known = np.asarray(costs, dtype=np.float64)
@@ -294,7 +294,7 @@ def _within(
     per_annotator: int | None,
     budget: float | None,
 ) -> NextAnnotations:
-    """The pairs, best first, that the limits leave."""
+    """Returns the pairs, best first, that respect the limits."""
     left = np.inf if budget is None else budget * (1 + 1e-12)
     of_task: dict[int, int] = {}
     of_annotator: dict[int, int] = {}
@@ -319,7 +319,7 @@ def _within(
 
 
 def _asked_for(confusions: ArrayLike | Confusions, num_classes: int) -> tuple[Confusions, int | None]:
-    """A function of tasks and annotators, and the number of annotators where it is known."""
+    """Returns a function of tasks and annotators, and the number of annotators if known."""
     if callable(confusions):
         return confusions, None
     matrices = np.asarray(confusions, dtype=np.float64)
@@ -333,7 +333,7 @@ def _asked_for(confusions: ArrayLike | Confusions, num_classes: int) -> tuple[Co
 def _answered_pairs(
     annotations: Annotations | None, open_tasks: NDArray[np.int64], candidates: NDArray[np.int64], num_tasks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs that have an annotation: the task's place among the open ones, ascending, and the annotator's column."""
+    """Pairs with an annotation: the index of the task among the open ones, ascending, and the annotator's column."""
     if annotations is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     place = np.full(num_tasks, -1)
@@ -364,7 +364,7 @@ def _best_of(
 
 
 def _together(parts: list[NextAnnotations], number: int | None) -> NextAnnotations:
-    """The best pairs of all parts."""
+    """Combines the best pairs of all parts."""
     fields = ("tasks", "annotators", "gains", "costs")
     together = NextAnnotations(*(np.concatenate([getattr(part, field) for part in parts]) for field in fields))
     return together.take(np.argsort(-together.gains / together.costs, kind="stable")[:number])

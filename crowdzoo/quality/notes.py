@@ -1,4 +1,4 @@
-"""data_notes: what about a crowd makes the results of a method doubtful."""
+"""data_notes: properties of a crowd for which the results of a method should not be trusted."""
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.dependence import effective_votes, effective_votes_interval
@@ -18,18 +18,18 @@ def data_notes(
     *,
     models_named: bool = False,
 ) -> tuple[str, ...]:
-    """Sentences on a crowd that a method should not be trusted with; empty as a rule. No gold is needed.
+    """Notes on properties of a crowd for which a method should not be trusted; usually empty. Needs no gold.
 
-    - The method learns a confusion matrix for each annotator, and an annotator has fewer than ten annotations of each
-      class on average.
-    - The annotations of a task are worth less than half as many independent ones (see `effective_votes`), a task has
-      three or more on average, and they were not counted for what they are worth.
+    - The method learns a confusion matrix per annotator, and annotators have fewer than ten annotations per class on
+      average.
+    - The annotations of a task are worth less than half as many independent ones (see `effective_votes`), tasks have at
+      least three on average, and the method did not take this into account.
 
     Args:
         annotations: kind classification.
-        method: name of the method of aggregation that is used; None for what holds for all.
-        worth: result of `effective_votes_interval`, where it is known already; None computes it where it is needed.
-        models_named: whether it was said which annotators are models; then no note asks for it.
+        method: name of the aggregation method; None for the notes that apply to all.
+        worth: result of `effective_votes_interval` if known; None computes it if needed.
+        models_named: whether the models among the annotators were named; then no note asks for them.
     """
     notes = matrix_notes(method, len(annotations), annotations.num_annotators, annotations.num_classes)
     sizes = annotations.redundancy[annotations.redundancy > 0]
@@ -42,7 +42,7 @@ def data_notes(
 
 
 def _worth_note(number: float, num_tasks: int, worth: tuple[float, float, float] | None, models_named: bool) -> str:
-    """Note that this number of annotations per task is worth fewer independent ones."""
+    """Note that annotations per task are worth fewer independent ones."""
     value, low, high = worth or (1.0, 1.0, number)
     text = f"The {number:.3g} annotations of a task are worth {value:.2g} independent ones ({low:.2g} to {high:.2g})"
     if high < UNTOLD * number:
@@ -69,7 +69,7 @@ def _worth_note(number: float, num_tasks: int, worth: tuple[float, float, float]
 
 
 def matrix_notes(method: str | None, num_annotations: int, num_annotators: int, num_classes: int) -> tuple[str, ...]:
-    """The first of the sentences of `data_notes`, from sizes alone."""
+    """The first note of `data_notes`, from sizes alone."""
     per_class = num_annotations / max(num_annotators * num_classes, 1)
     if method not in MATRICES or not 0 < per_class < LEAST_PER_CLASS:
         return ()

@@ -1,4 +1,4 @@
-"""drift: how annotators agree with others as time goes on."""
+"""drift: agreement of annotators with others over time."""
 
 from datetime import datetime, timezone
 from typing import Any
@@ -18,22 +18,22 @@ CHANCE = 0.05  # that a crowd in which nobody changes has an annotator who seems
 
 
 def drift(annotations: Annotations) -> pa.Table:
-    """Agreement of annotators with the others who labelled their tasks, period by period.
+    """Computes the agreement of annotators with the others who labelled their tasks, by period.
 
-    An annotator's annotations of tasks that others labelled are cut into four periods of equally many, in the order of
-    their timestamps; into two or three where there are fewer than forty. Below twenty, or where all have one time,
-    there are no periods.
+    An annotator's annotations of tasks that others labelled are split into four periods of equal size, in the order of
+    their timestamps; into two or three if there are fewer than forty. Below twenty, or if all times are equal, there
+    are no periods.
 
     Columns: `annotator` (code), `period` (from 1), `start` and `end` (seconds since 1970), `annotations`, `agreement`
-    (mean share of the task's other annotations that say the same), the ends of its interval of 95 % (Wilson's),
+    (mean share of the task's other annotations that are equal), the ends of its 95 % interval (Wilson's),
     `agreement_low` and `agreement_high`, and `changes`: whether the annotator's agreement changes beyond chance.
 
-    That is a permutation test of the means of the periods (the Kruskal-Wallis statistic on values in place of ranks, by
-    its chi-squared distribution), at 5 % for all annotators together (Bonferroni). From each value is taken the mean of
-    the other annotators at that time, so that tasks that become harder for all do not count.
+    `changes` is a permutation test of the means of the periods (the Kruskal-Wallis statistic on values instead of
+    ranks, with its chi-squared distribution), at 5 % for all annotators together (Bonferroni). The mean of the other
+    annotators at that time is subtracted from each value, so that tasks that become harder for all do not count.
 
     Args:
-        annotations: kind classification, one label by an annotator for a task.
+        annotations: kind classification, one label per annotator and task.
 
     Source:
         W. H. Kruskal and W. A. Wallis: Use of Ranks in One-Criterion Variance Analysis. Journal of the American
@@ -80,16 +80,16 @@ def drift(annotations: Annotations) -> pa.Table:
 
 
 def worse_periods(periods: pa.Table, number: int) -> list[str | None]:
-    """When annotators whose agreement changes agreed less than before or after, as `--exclude` takes it.
+    """Periods in which annotators whose agreement changes agreed less than before or after, for `--exclude`.
 
-    Their periods are cut in two where the means differ most, in standard errors. A day means its first moment.
+    Their periods are split in two where the means differ most, in standard errors. A day means its first moment.
 
     Args:
         periods: result of `drift`.
-        number: of annotators, R.
+        number: R, number of annotators.
 
     Returns:
-        Such as "2026-02-14..", from that time on, or "..2026-02-14T12:00:05", before it; None of all others.
+        For example "2026-02-14..", from that time on, or "..2026-02-14T12:00:05", before it; None for all others.
     """
     spans: list[str | None] = [None] * number
     rows = dict[int, list[dict[str, Any]]]()
@@ -110,7 +110,7 @@ def worse_periods(periods: pa.Table, number: int) -> list[str | None]:
 
 
 def _of_others(values: NDArray[np.float64], groups: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.float64]:
-    """For each row, the mean of the values of its step without those of its own group."""
+    """For each row, the mean of the values of its step, except for those of its own group."""
     _, groups = np.unique(groups, return_inverse=True)
     ones = np.ones(len(values))
     sums, counts = (np.bincount(step, x)[step] - np.bincount(groups, x)[groups] for x in (values, ones))

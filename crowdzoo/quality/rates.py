@@ -1,4 +1,4 @@
-"""rate: the mean or the pass rate of a system, from few labels of people and many of judges."""
+"""rate: the mean or the pass rate of a system, from a few labels of people and many labels of judges."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ PENALTIES = 10 ** np.arange(-2, 3.01, 0.5)  # by the number of people's labels
 
 @dataclass(frozen=True)
 class Rate:
-    """A mean or a share, and its interval.
+    """A mean or a share, with its interval.
 
     Attributes:
-        value: the estimate, in the unit of the labels; for classes that pass between 0 and 1.
+        value: the estimate, in the unit of the labels; for classes that pass, between 0 and 1.
         low: lower end of the interval.
-        high: upper end.
-        people: the same from people's labels alone, with its interval.
-        num_labelled: tasks that people labelled, n.
-        num_tasks: tasks that anybody labelled, N.
-        num_judges: judges that count; 0 where people's labels are too few, or where judges do not help.
-        worth: number of tasks that people alone would have to label for an interval as narrow; n without judges.
+        high: upper end of the interval.
+        people: the estimate from only people's labels, with its interval.
+        num_labelled: n, number of tasks that people labelled.
+        num_tasks: N, number of tasks that anybody labelled.
+        num_judges: number of judges used; 0 if people's labels are too few, or if judges do not help.
+        worth: number of tasks that people alone would have to label for an equally narrow interval; n without judges.
     """
 
     value: float
@@ -60,38 +60,37 @@ def rate(
     these_tasks: bool = False,
     confidence: float = 0.95,
 ) -> Rate:
-    """What people would say of a system's answers on average, from a few of their labels and many of judges.
+    """Estimates the mean label of people for a system's answers, from a few of their labels and many labels of judges.
 
-    People label n tasks, drawn at random, judges all N. The labels of all judges become one prediction g, by ridge
-    regression on people's labels, whose penalty has the least squared error r of predictions for a task that is left
-    out. The estimate is `mean of y - g over n + mean of g over N`, with y people's labels: prediction-powered
-    inference with a regression on several judges in the place of a power. It needs no judge to be right. Judges who
-    agree with people make r smaller than the variance v of y; penalties up to infinity are tried, so that useless
-    judges cost nothing.
+    People label n random tasks, judges all N. The labels of all judges are combined into one prediction g by ridge
+    regression on people's labels, with the penalty that minimises the squared error r of leave-one-out predictions. The
+    estimate is `mean of y - g over n + mean of g over N`, with y people's labels: prediction-powered inference with a
+    regression on several judges instead of a power. No judge needs to be right. Judges who agree with people make r
+    smaller than the variance v of y; penalties up to infinity are tried, so that useless judges do no harm.
 
-    The variance is `(1/n - 1/N) (r + (v - r) 8/n) + v/N`: about eight labels judges are taken to tell nothing, since
-    r was chosen. The interval is Clopper and Pearson's for as many independent labels as have this variance (Korn and
-    Graubard), so that it is exact for people's labels alone of two classes. For a mean the scale has ends: the lowest
-    and the highest class, or rating by anybody. Judges count from n = 30 on, if people let five
-    tasks pass and five not (a mean has to be five labels away from the ends of the scale): a rare class teaches too
-    little about judges.
+    The variance is `(1/n - 1/N) (r + (v - r) 8/n) + v/N`: as r was chosen, judges are assumed to say nothing about
+    eight labels. The interval is that of Clopper and Pearson for the number of independent labels with this variance
+    (Korn and Graubard), so that it is exact for only people's labels of two classes. For a mean, the ends of the scale
+    are the lowest and highest class, or rating by anybody. Judges are used from n = 30 on, if people let at least five
+    tasks pass and five not (a mean must be five labels away from the ends of the scale): a rare class says too little
+    about judges.
 
     Args:
-        annotations: kind classification or regression. Several labels of a task by people, or by one judge, are
+        annotations: kind classification or regression. Several labels of a task by people, or by the same judge, are
             averaged.
         people: names of annotators; None: all who are not judges.
-        judges: names of annotators who labelled at least 90 % of the tasks, each; where a label is missing, the judge's
-            mean takes its place. None: all who are not people.
+        judges: names of annotators who each labelled at least 90 % of the tasks; the judge's mean replaces missing
+            labels. None: all who are not people.
         passes: names of classes; the rate is the share of tasks to which people would give one of them. None: the mean
-            of ratings, or of classes that are whole numbers.
-        these_tasks: whether the rate is that of exactly the N tasks. False: that of all tasks of which they are a
-            random sample.
-        confidence: of the interval, between 0 and 1.
+            of ratings, or of classes that are integers.
+        these_tasks: whether the rate is for exactly the N tasks. False: for all tasks of which they are a random
+            sample.
+        confidence: confidence of the interval, between 0 and 1.
 
     Raises:
-        ConfigError: an unknown name, a judge among the people, or neither people nor judges are named.
-        DataError: another kind, classes that are not numbers and no `passes`, no label of people, labels that are all
-            equal numbers, or a judge who labelled too few tasks.
+        ConfigError: an unknown name, a judge among the people, or neither `people` nor `judges` is passed.
+        DataError: wrong kind, classes that are not numbers without `passes`, no label by people, labels that are all
+            equal, or a judge who labelled too few tasks.
 
     Source:
         A. N. Angelopoulos, S. Bates, C. Fannjiang, M. I. Jordan, T. Zrnic: Prediction-powered inference. Science 382,
@@ -174,7 +173,7 @@ def _sides(
 def _numbers(
     annotations: Annotations, passes: Sequence[object] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[float, float]]:
-    """What labels count in the rate, and as predictions, [A] each; and the ends of the rate's scale."""
+    """Numbers of labels in the rate, and as predictions, [A] each; and the ends of the rate's scale."""
     labels = annotations.labels
     if annotations.label_kind.has_numbers:
         if passes is not None:
@@ -205,7 +204,7 @@ def _numbers(
 def _means(
     annotations: Annotations, codes: Sequence[int], values: NDArray[np.float64], pooled: bool = False
 ) -> NDArray[np.float64]:
-    """Mean of what each of some annotators (pooled: all of them) said of each task, [J, N]; NaN without any label."""
+    """Mean label of each annotator (pooled: of all of them) for each task, [J, N]; NaN without labels."""
     place = np.full(annotations.num_annotators, -1)
     place[codes] = 0 if pooled else np.arange(len(codes))
     shape = 1 if pooled else len(codes), annotations.num_tasks
@@ -216,11 +215,11 @@ def _means(
 
 
 def _adjusted(labels: NDArray[np.float64], features: NDArray[np.float64]) -> tuple[float, float]:
-    """What judges add to the mean of people's labels, and the variance that they leave.
+    """Correction of the mean of people's labels by judges, and the remaining variance.
 
     Args:
-        labels: of people, [n].
-        features: of judges for the same tasks, [n, J], with mean 0 and variance 1 over all N tasks.
+        labels: labels of people, [n].
+        features: labels of judges for the same tasks, [n, J], with mean 0 and variance 1 over all N tasks.
     """
     size, center = len(labels), features.mean(axis=0)
     axes, scales, turned = np.linalg.svd(features - center, full_matrices=False)
@@ -243,9 +242,9 @@ def _ends(share: float, variance: float, number: int, confidence: float) -> tupl
 
     Args:
         share: 0 to 1.
-        variance: of the share.
-        number: of people's labels, which is the least.
-        confidence: of the interval.
+        variance: variance of the share.
+        number: number of people's labels, the minimum of the number of labels.
+        confidence: confidence of the interval.
     """
     from scipy.special import betaincinv
 

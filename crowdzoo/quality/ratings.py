@@ -1,4 +1,4 @@
-"""Ratings: annotations in the order of their tasks, as every measure of agreement reads them."""
+"""Ratings: annotations sorted by task, the input of all measures of agreement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """Annotations sorted by task; what equal values they hold is all that counts, so numbers are codes too.
+    """Annotations sorted by task; only equality of values matters, so numbers are also represented by codes.
 
     With A annotations, N tasks and V distinct values (the K classes, or the distinct numbers of a regression):
 
@@ -29,7 +29,7 @@ class Ratings:
         annotator_ids: annotator codes, int64 [A].
         codes: value codes, int32 [A], below `num_values`.
         num_values: V.
-        values: the numbers behind the codes, float64 [V], ascending; empty for classes.
+        values: the numbers of the codes, float64 [V], ascending; empty for classes.
     """
 
     starts: NDArray[np.int64]
@@ -40,7 +40,7 @@ class Ratings:
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """Annotations of each task, int64 [N]."""
+        """Number of annotations per task, int64 [N]."""
         return np.diff(self.starts)
 
     @cached_property
@@ -50,19 +50,19 @@ class Ratings:
 
     @cached_property
     def same(self) -> NDArray[np.int32]:
-        """How many annotations of its task have the value of this one, itself included, int32 [A]."""
+        """Number of annotations of the task with the value of each row, itself included, int32 [A]."""
         cells = self.tasks * self.num_values + self.codes
         _, place, counts = np.unique(cells, return_inverse=True, return_counts=True)
         return counts.astype(np.int32)[place]
 
     @property
     def votes(self) -> csr_matrix:
-        """How often each task has each value, a sparse matrix [N, V]."""
+        """Number of annotations by task and value, a sparse matrix [N, V]."""
         return csr_matrix((np.ones(len(self.codes)), self.codes, self.starts), (len(self.sizes), self.num_values))
 
     @cached_property
     def pairable(self) -> Ratings:
-        """Only the tasks with two annotations or more: the others say nothing about agreement."""
+        """The tasks with at least two annotations; others carry no information on agreement."""
         if (self.sizes >= 2).all():
             return self
         kept = self.sizes[self.sizes >= 2]
@@ -71,15 +71,15 @@ class Ratings:
         return Ratings(starts, self.annotator_ids[rows], self.codes[rows], self.num_values, self.values)
 
     def task_sums(self, of_rows: NDArray[np.generic]) -> NDArray[np.float64]:
-        """Sums over each task's rows, float64 [N]."""
+        """Sums over the rows of each task, float64 [N]."""
         return self.reduce(np.add, of_rows.astype(np.float64, copy=False))
 
     def most_votes(self) -> NDArray[np.int64]:
-        """Annotations of each task's most frequent value, int64 [N]."""
+        """Number of annotations with each task's most frequent value, int64 [N]."""
         return self.reduce(np.maximum, self.same).astype(np.int64)
 
     def reduce(self, function: np.ufunc, of_rows: NDArray[Number]) -> NDArray[Number]:
-        """A ufunc such as `np.minimum` over each task's rows, [N]; 0 for a task without any."""
+        """Applies a ufunc such as `np.minimum` to each task's rows, [N]; 0 for tasks without rows."""
         result = np.zeros(len(self.sizes), of_rows.dtype)
         some = self.sizes > 0  # reduceat would give something for empty segments
         if some.any():
@@ -89,15 +89,15 @@ class Ratings:
     def others_agree(
         self, groups: NDArray[np.int64 | np.int32], number: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """How far the other annotations of the task say the same, for groups of rows.
+        """Computes the agreement of groups of rows with the task's other annotations.
 
         Args:
             groups: group of each row, int [A].
             number: number of groups, G.
 
         Returns:
-            Rows whose task has other annotations, int64 [G], and the mean share of those that say the same, [G]; 0
-            for a group without such rows.
+            Number of rows whose task has other annotations, int64 [G], and the mean share of equal ones among these,
+            [G]; 0 for groups without such rows.
         """
         peers = np.repeat(self.sizes, self.sizes) - 1
         shared = np.bincount(groups[peers > 0], minlength=number)
@@ -106,15 +106,15 @@ class Ratings:
 
 
 def ratings_of(annotations: Annotations, what: str, regression: bool = False) -> Ratings:
-    """Annotations as ratings; 20 bytes an annotation more where they are not sorted by task yet.
+    """Converts annotations to ratings, with 20 more bytes per annotation if they are not sorted by task.
 
     Args:
-        annotations: kind classification, or regression where that is allowed.
-        what: the measure, for the error.
-        regression: whether numbers are welcome.
+        annotations: kind classification, or also regression.
+        what: name of the measure, for the error.
+        regression: whether to accept numbers.
 
     Raises:
-        DataError: another kind, or several labels by one annotator for one task.
+        DataError: wrong kind, or several labels by one annotator for a task.
     """
     require_annotations(annotations, what)
     require_kind(annotations.label_kind, what, CLASSIFICATION, *([REGRESSION] if regression else []))
@@ -130,15 +130,15 @@ def ratings_of(annotations: Annotations, what: str, regression: bool = False) ->
 
 
 def pairable_ratings(annotations: Annotations, what: str, regression: bool = False) -> Ratings:
-    """Ratings of the tasks with two annotations or more, which are all that a measure of agreement looks at.
+    """Converts annotations of tasks with at least two of them to ratings, as measures of agreement need.
 
     Args:
-        annotations: as for `ratings_of`.
-        what: the measure, for the error.
-        regression: whether numbers are welcome.
+        annotations: as in `ratings_of`.
+        what: name of the measure, for the error.
+        regression: whether to accept numbers.
 
     Raises:
-        DataError: another kind, or no task has two annotations.
+        DataError: wrong kind, or no task has two annotations.
     """
     ratings = ratings_of(annotations, what, regression).pairable
     if not len(ratings.codes):

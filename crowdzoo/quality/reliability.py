@@ -1,4 +1,4 @@
-"""judged_by_others, judged_answers: what an annotator says, as the others who labelled the same tasks see it."""
+"""judged_by_others, judged_answers: annotators as judged by the others who labelled the same tasks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,30 +30,31 @@ def judged_by_others(
     judges: NDArray[np.bool_] | None = None,
     families: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How often each annotator is right, judged by the other annotators alone.
+    """Estimates the accuracy of each annotator, judged only by the other annotators.
 
-    Bayes' rule with the aggregation's confusion matrices and class prior (Dawid & Skene 1979, eq. 2.5), over the other
-    annotations of a task, gives the probability q that an annotation is right before it is known. An annotator who is
-    right with probability a, and else names each of the other K - 1 classes alike, gives this label with probability
-    a q + (1 - a) (1 - q) / (K - 1); a is that of the largest likelihood. No label counts in its own favour, except that
-    the matrices were fitted with it. The mean of q would be too low, since others are not sure: in a crowd with three
-    annotations per task that are right in half of the cases to nearly all by .1 to .2.
+    Bayes' rule with the aggregation's confusion matrices and class prior (Dawid & Skene 1979, eq. 2.5), applied to the
+    other annotations of a task, gives the probability q that a label is right before it is known. An annotator who is
+    right with probability a, and otherwise says each of the other K - 1 classes equally often, gives this label with
+    probability a q + (1 - a) (1 - q) / (K - 1); a maximises the likelihood. No label counts in its own favour, except
+    that the matrices were fitted with it. The mean of q would be too low, since others are uncertain: by .1 to .2 for a
+    crowd with three annotations per task and accuracies from one half to nearly one.
 
     Args:
         annotations: kind classification; R annotators.
         aggregation: a result for the same annotations, with confusions and class prior.
-        judges: whose labels count as those of others, bool [R], such as people's where models err together. None: all.
-        families: see `copy_families`, int [R]: who copy each other do not judge each other, and their labels of a task
-            together count as one. None: nobody copies.
+        judges: whether each annotator's labels are used to judge others, bool [R], such as people's if models err
+            together. None: all.
+        families: see `copy_families`, int [R]: members of a family do not judge each other, and their labels of a task
+            count as one. None: no families.
 
     Returns:
-        The accuracy a, [R], 0 to 1; and of how many annotations with a known class it tells as much, [R]: with it as
-        the number, Wilson's interval holds. That is the Fisher information less what is lost because the accuracies of
-        the others are estimated from the same annotations. NaN where an annotator shares no task, or what others say
-        tells less than one such annotation.
+        The accuracy a, [R], 0 to 1; and the number of annotations with known class that are equally informative, [R],
+        with which Wilson's interval is valid. It is the Fisher information minus the loss because the accuracies of the
+        others are estimated from the same annotations. NaN if an annotator shares no task, or the others are less
+        informative than one such annotation.
 
     Raises:
-        DataError: another kind, judges of another shape, an aggregation of other tasks, annotators or classes, or one
+        DataError: wrong kind, judges of the wrong shape, an aggregation of other tasks, annotators or classes, or one
             without confusions.
     """
     require_kind(annotations.label_kind, "judged_by_others", CLASSIFICATION)
@@ -84,11 +85,10 @@ def judged_answers(
     wanted: NDArray[np.bool_],
     families: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64] | None:
-    """How often each annotator says what where the others think what: `[annotator, true, said]`, [R, K, K].
+    """Counts labels of each annotator by the class that the others see: `[annotator, true, said]`, [R, K, K].
 
-    Sums of the probabilities of the classes as in `judged_by_others`; where there are no confusion matrices, of the
-    shares of the others' votes. Zero for annotators who are not `wanted`, bool [R]. None where the matrices would be
-    too large.
+    The class probabilities are those of `judged_by_others`; without confusion matrices, the others' vote shares. Zero
+    for annotators who are not `wanted`, bool [R]. None if the matrices would be too large.
     """
     number, size = annotations.num_annotators, annotations.num_classes
     if number * size * size > MOST_CELLS:
@@ -107,7 +107,7 @@ def _others_view(
     wanted: NDArray[np.bool_] | None = None,
     families: NDArray[np.int64] | None = None,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
-    """Tasks that others labelled, annotators and labels, and probabilities [n, K] by these others alone."""
+    """Tasks that others labelled, annotators and labels, and probabilities [n, K] by only these others."""
     size = annotations.num_classes
     confusions, prior = (None, None) if aggregation is None else (aggregation.confusions, aggregation.class_prior)
     for tasks, annotators, labels in annotations.blocks(max(1, NUMBERS_AT_ONCE // max(size, 1))):
@@ -142,10 +142,10 @@ def accuracies(
     size: int,
     shared: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The result of `judged_by_others`.
+    """Computes the result of `judged_by_others`.
 
     `right` is q of each annotation, [A], and `shared` has the task of each and the families of the annotators; without
-    them the others are taken for known.
+    it the accuracies of the others are taken as known.
     """
     counts = np.bincount(annotators, minlength=number)
     if size < 2:
@@ -180,10 +180,11 @@ def _lost(
     tasks: NDArray[np.int64],
     families: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Information on each accuracy that is lost because those of the others are estimated, too, [R].
+    """Information on each accuracy that is lost because those of the others are also estimated, [R].
 
-    The scores' products over a task estimate the joint information I (E. K. Berndt and others, Estimation and inference
-    in nonlinear structural models, 1974); with each other annotator i known apart from that, I_ji^2 / I_ii is lost.
+    Products of the scores over a task estimate the joint information I (E. K. Berndt and others, Estimation and
+    inference in nonlinear structural models, 1974); with each other annotator i known apart from that, I_ji^2 / I_ii is
+    lost.
     """
     from scipy.sparse import csr_matrix
 

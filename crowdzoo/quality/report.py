@@ -1,4 +1,4 @@
-"""quality_report: everything there is to know about a crowd's answers before anyone trains on them."""
+"""quality_report: all measures of a crowd's answers, to check before training on them."""
 
 from __future__ import annotations
 
@@ -47,32 +47,31 @@ MAX_CLASSES = 256  # of a coincidence matrix in a report
 
 @dataclass(frozen=True, eq=False)
 class QualityReport:
-    """Agreement and quality of a crowd's answers, as one record and tables.
+    """Agreement and quality of a crowd's answers, as single values and tables.
 
     Attributes:
-        overall: one value each, None where it is not defined: counts (`annotations`, `rows_left_out` on reading,
-            `tasks`, `annotators`, `classes`, `tasks_without_annotations`, `tasks_with_one`, `tasks_tied`), `agreement`
-            (raw, per task), `fleiss_kappa`, `gwet_ac1` (with `_low` and `_high`), `mean_entropy` (nats, over annotated
-            tasks), `effective_votes` (see the function of that name; `effective_votes_low` and `effective_votes_high`
-            are the ends of its 95 % interval), `aggregation` (the method's name, or None), `settled` (mean over
-            annotated tasks) and `expected_accuracy` (see the function of that name); `_low` and `_high` are the ends of
-            the 90 % intervals of these two.
-            `tasks_to_ask` and `answers_to_ask`: tasks that are worth further answers (see `worth_asking`), and about
-            how many.
-            Where there are two camps also `camps_statistic` and `camps_p_value`, see `Camps`.
-        alpha: Krippendorff's alpha, or None where it is not defined.
+        overall: single values, None if undefined: counts (`annotations`, `rows_left_out` on reading, `tasks`,
+            `annotators`, `classes`, `tasks_without_annotations`, `tasks_with_one`, `tasks_tied`), `agreement` (raw, per
+            task), `fleiss_kappa`, `gwet_ac1` (with `_low` and `_high`), `mean_entropy` (nats, over annotated tasks),
+            `effective_votes` (see the function with this name; `effective_votes_low` and `effective_votes_high` are the
+            ends of its 95 % interval), `aggregation` (name of the method, or None), `settled` (mean over annotated
+            tasks) and `expected_accuracy` (see the function with this name); `_low` and `_high` are the ends of the 90
+            % intervals of these two. `tasks_to_ask` and `answers_to_ask`: tasks that are worth more answers (see
+            `worth_asking`), and about how many answers. For two camps also `camps_statistic` and `camps_p_value`, see
+            `Camps`.
+        alpha: Krippendorff's alpha, or None if undefined.
         redundancy: how annotations are spread over tasks and annotators.
-        tasks: one row a task, see `task_table`.
-        annotators: one row an annotator, see `annotator_table`.
-        classes: one row a class: `class`, `annotations`, `share`, `agreement` (how often another annotation of the same
-            task says the class too, given that one does; null where there is no other); no columns for other labels.
+        tasks: one row per task, see `task_table`.
+        annotators: one row per annotator, see `annotator_table`.
+        classes: one row per class: `class`, `annotations`, `share`, `agreement` (how often another annotation of the
+            same task has the class, given that one has it; null if there are no others); no columns for other labels.
         coincidences: see `coincidence_matrix`, [K, K]; None for more than 256 classes.
-        notes: sentences on names of classes that may be a mistake, and those of `data_notes`.
-        replacements: of each model whether it may replace people, see `alternative_annotator_test`; empty where no
-            models are named.
-        agreements: how far models agree with people, see `class_agreement`; None likewise.
-        camps: one row for each task on which the labels of two camps differ, the surest first: `task`, `camp_1` and
-            `camp_2` (labels), `probability` (of the less sure one); None where there are no camps.
+        notes: sentences on names of classes that may be mistakes, and those of `data_notes`.
+        replacements: whether each model may replace people, see `alternative_annotator_test`; empty if no models are
+            named.
+        agreements: how far models agree with people, see `class_agreement`; None if no models are named.
+        camps: one row per task with different labels of two camps, the most certain first: `task`, `camp_1` and
+            `camp_2` (labels), `probability` (of the less certain one); None without camps.
     """
 
     overall: dict[str, Any]
@@ -93,7 +92,7 @@ class QualityReport:
         return f"<QualityReport: {counts}, alpha {alpha}>"
 
     def _repr_html_(self) -> str:
-        """A notebook's view: the numbers of `overall`, and the notes."""
+        """HTML for notebooks: the values of `overall`, and the notes."""
         known = {name.replace("_", " "): value for name, value in self.overall.items() if value is not None}
         cells = {name: f"{value:.4g}" if isinstance(value, float) else str(value) for name, value in known.items()}
         rows = "".join(f"<tr><th>{name}</th><td>{html.escape(cell)}</td></tr>" for name, cell in cells.items())
@@ -101,11 +100,11 @@ class QualityReport:
         return f"<p>{html.escape(repr(self))}</p><table>{rows}</table>{f'<ul>{notes}</ul>' if notes else ''}"
 
     def to_frames(self) -> dict[str, pd.DataFrame]:
-        """The tables that `write` writes as pandas frames; null is NaN there. Needs pandas."""
+        """Returns the tables of `write` as pandas frames, with NaN for null. Needs pandas."""
         return {name: table.to_pandas() for name, table in self._tables().items()}
 
     def summary(self) -> dict[str, Any]:
-        """`overall`, `alpha`, `redundancy` and `replacements` as plain values, as `summary.json` holds them."""
+        """Returns `overall`, `alpha`, `redundancy` and `replacements` as plain values, as in `summary.json`."""
         spreads = {}
         for name in ("tasks", "annotators"):
             spread = getattr(self.redundancy, name)
@@ -121,21 +120,21 @@ class QualityReport:
 
     @checked(file_format=Choice(TABLE_FORMATS))
     def write(self, folder: str | Path, file_format: str = "parquet", *, replace: bool = False) -> Path:
-        """Writes a folder that appears whole or not at all.
+        """Writes a folder that appears complete or not at all.
 
-        `tasks`, `annotators` and `classes`, each .parquet, .csv (null is an empty cell), .jsonl or .xlsx, and
-        `summary.json`. Where there are camps also `camps`.
-        Where models are named also `models` (a row a model: what `AlternativeAnnotator` has), `model_people` (a row a
-        model and person, its table `people`) and `model_classes` (the table of `class_agreement`).
+        It contains `tasks`, `annotators` and `classes`, each as .parquet, .csv (null is an empty cell), .jsonl or
+        .xlsx, and `summary.json`; if there are camps also `camps`. If models are named also `models` (one row per model
+        with the values of `AlternativeAnnotator`), `model_people` (one row per model and person, from its table
+        `people`) and `model_classes` (the table of `class_agreement`).
 
         Args:
-            folder: new or empty.
+            folder: path of a new or empty folder.
             file_format: "parquet", "csv", "jsonl" or "xlsx".
-            replace: the folder may hold something, which is replaced.
+            replace: whether to replace a folder that is not empty.
 
         Raises:
-            DataError: the folder holds something, and `replace` is false.
-            ConfigError: another format.
+            DataError: the folder is not empty, and `replace` is false.
+            ConfigError: any other format.
         """
         folder = Path(folder)
         if folder.exists() and (not folder.is_dir() or (not replace and any(folder.iterdir()))):
@@ -174,25 +173,25 @@ def quality_report(
 ) -> QualityReport:
     """Measures agreement, redundancy, tasks, annotators and classes, and compares models with people.
 
-    Time and memory grow with the annotations (and K^2 up to 256 classes); no annotators are compared in pairs. A
-    bootstrap sample costs about as much as the rest of the agreement.
+    Time and memory are proportional to the annotations (and K^2 up to 256 classes); annotators are not compared in
+    pairs. A bootstrap sample costs about as much as the rest of the agreement.
 
     Args:
         annotations: kind classification.
-        aggregation: a result for the same annotations: adds what it thinks of tasks and annotators.
+        aggregation: a result for the same annotations, for its values on tasks and annotators.
         metric: metric of Krippendorff's alpha, see `krippendorff_alpha`.
         bootstrap: samples for its 95 % interval; 0 for none.
         seed: seed of the bootstrap, and of `camps_of`.
-        models: names of the annotators that are models, to be compared with all others, who are people; empty where
-            nobody is a model. None where it is not known: then a note may ask.
-        epsilon: of `alternative_annotator_test`.
-        on_sample: is called after each sample, for a progress bar.
+        models: names of the annotators that are models, to compare with all others, who are people; empty if there are
+            no models. None if unknown: then a note may ask.
+        epsilon: `epsilon` of `alternative_annotator_test`.
+        on_sample: function called after each sample, for a progress bar.
 
     Raises:
-        DataError: another kind, an aggregation of other tasks, annotators or classes, class names that are not numbers
-            where the metric needs them, or models and no annotation of a person.
-        ConfigError: a setting out of range, or an unknown model.
-        ImportError: models, without SciPy.
+        DataError: wrong kind, an aggregation of other tasks, annotators or classes, class names that are not numbers if
+            the metric needs them, or models without annotations by people.
+        ConfigError: a setting is out of range, or an unknown model.
+        ImportError: models are named, and SciPy is missing.
     """
     require_annotations(annotations, "A quality report")
     tests = alternative_annotator_test(annotations, models, epsilon=epsilon) if models else []
@@ -268,13 +267,13 @@ def quality_report(
 
 
 def _people(annotations: Annotations, models: Sequence[object] | None) -> NDArray[np.bool_]:
-    """Annotators who are not models, bool [R]."""
+    """Marks annotators who are not models, bool [R]."""
     named = {str(name) for name in models or ()}
     return np.array([str(name) not in named for name in annotations.annotators.tolist()], bool)
 
 
 def _models(tests: Sequence[AlternativeAnnotator]) -> pa.Table:
-    """One row per model; null where nobody is compared."""
+    """One row per model; null if nobody is compared."""
     columns: dict[str, pa.Array] = {
         "model": pa.array([test.model for test in tests], pa.string()),
         "people": pa.array([test.people.num_rows for test in tests], pa.int64()),

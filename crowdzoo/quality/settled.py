@@ -48,7 +48,7 @@ class Consensus:
     """What a crowd would agree on if many more of its annotators answered, and how they answer.
 
     Attributes:
-        posteriors: P(class k is what most annotators would see in the task), [N, K], rows sum to one.
+        posteriors: P(most annotators would see class k in the task), [N, K], rows sum to one.
         confusions: P(annotator says l | sees class k), `[annotator, seen, said]`, [R, K, K], rows sum to one.
         seen: P(consensus is k, and an annotator sees class z or, last, nothing), [N, K, K + 1].
     """
@@ -61,11 +61,11 @@ class Consensus:
         """P(annotator says l | the consensus on the task is k), which depends on the task's difficulty.
 
         Args:
-            tasks: codes, int64 [B].
-            annotators: codes, int64 [B, M].
+            tasks: task codes, int64 [B].
+            annotators: annotator codes, int64 [B, M].
 
         Returns:
-            [B, M, K, K], `[consensus, said]`, as `next_annotations` takes them.
+            [B, M, K, K], `[consensus, said]`, for `next_annotations`.
         """
         number = self.posteriors.shape[1]
         seen = self.seen[tasks] + 1e-9 * np.eye(number, number + 1)  # also for a class that is not a candidate
@@ -76,13 +76,13 @@ class Consensus:
 
 @dataclass(frozen=True, eq=False)
 class _Difficulty:
-    """Log-probabilities of what a task may be.
+    """Log-probabilities of the difficulty of tasks.
 
     Attributes:
-        classes: of each consensus, [K].
-        pulled: of each share of PULLED, [H].
-        vague: of each share of VAGUE, [H].
-        other: of the class that pulls, given the consensus, [K, K].
+        classes: log-probability of each consensus, [K].
+        pulled: log-probability of each share of PULLED, [H].
+        vague: log-probability of each share of VAGUE, [H].
+        other: log-probability of the class that pulls, given the consensus, [K, K].
     """
 
     classes: Array
@@ -92,19 +92,19 @@ class _Difficulty:
 
 
 def can_be_settled(annotations: Annotations) -> bool:
-    """Whether `settlement` takes annotations.
+    """Whether `settlement` accepts annotations.
 
-    Not where annotators gave a task several labels (`on_duplicate="all"`), nor where a table of all tasks or annotators
-    by pairs of classes, or of all answers by classes, would not fit into 512 MiB.
+    It does not if annotators gave a task several labels (`on_duplicate="all"`), or if a table of all tasks or
+    annotators by pairs of classes, or of all answers by classes, would not fit into 512 MiB.
     """
     owners = max(annotations.num_tasks, annotations.num_annotators) * (annotations.num_classes + 1)
     return not annotations.repeats and max(owners, len(annotations)) * annotations.num_classes <= MOST_CELLS
 
 
 def with_settled(annotations: Annotations, result: Aggregation, gold: ArrayLike | None = None) -> Aggregation:
-    """The result with `settled` and `answers_to_settle`, see `settlement`.
+    """Adds `settled` and `answers_to_settle` to a result, see `settlement`.
 
-    It stays as it is where it has them, and where they cannot be estimated (see `can_be_settled`).
+    The result is unchanged if it has them, or if they cannot be estimated (see `can_be_settled`).
 
     Args:
         annotations: N tasks, R annotators, K classes.
@@ -112,7 +112,7 @@ def with_settled(annotations: Annotations, result: Aggregation, gold: ArrayLike 
         gold: known class codes, see `settlement`.
 
     Raises:
-        DataError: annotations of another kind, or gold that does not fit them.
+        DataError: annotations of another kind, or gold that does not match them.
     """
     if result.settled is not None or not can_be_settled(annotations):
         return result
@@ -122,14 +122,14 @@ def with_settled(annotations: Annotations, result: Aggregation, gold: ArrayLike 
 
 @dataclass(frozen=True, eq=False)
 class Settlement:
-    """How settled labels are, and what further answers would change.
+    """How settled labels are, and how many more answers would settle them.
 
     Attributes:
         settled: probability that the label stays the same with many more answers of this crowd, float64 [N].
-        further: about how many further answers settle the label (probability .95), int64 [N]; 0 where it is settled, -1
-            where answers tell nothing.
+        further: approximate number of further answers that settle the label (probability .95), int64 [N]; 0 if it is
+            settled, -1 if answers carry no information.
         consensus: the model of the crowd.
-        probability: of each label by `Robust`, float64 [N].
+        probability: probability of each label by `Robust`, float64 [N].
     """
 
     settled: Array
@@ -142,17 +142,17 @@ class Settlement:
 def worth_asking(
     settled: ArrayLike, further: ArrayLike, *, worth: float = WORTH, target: float | None = None
 ) -> NDArray[np.bool_]:
-    """Tasks that are worth further answers, bool [N].
+    """Marks tasks that are worth further answers, bool [N].
 
     Args:
         settled: see `Settlement`, [N].
         further: see `Settlement`, [N].
-        worth: how many answers a label put right is worth: its value over the price of an answer. A task is asked about
-            if settling it is expected to put more labels right than its answers are worth.
-        target: mean of `settled` that is enough: of these tasks the cheapest for what they bring, until it is reached.
+        worth: number of answers that a corrected label is worth: its value over the cost of an answer. A task is marked
+            if settling it is expected to correct more labels than its answers are worth.
+        target: sufficient mean of `settled`: of these tasks the most cost-effective ones, until it is reached.
 
     Raises:
-        ConfigError: `worth` below 0, or `target` not from 0 to 1.
+        ConfigError: `worth` is below 0, or `target` is not from 0 to 1.
     """
     stay, number = np.asarray(settled, np.float64), np.asarray(further, np.int64)
     brings = np.maximum(TARGET - stay, 0)
@@ -165,34 +165,33 @@ def worth_asking(
 
 
 def with_range(total: float, digits: int = 0) -> str:
-    """A number of further answers, or their cost, with what simulated rounds of questions needed: "70 (63 to 126)"."""
+    """Formats a number or cost of further answers with its range in simulated rounds: "70 (63 to 126)"."""
     low, high = (f"{factor * total:,.{digits}f}" for factor in NEEDED)
     return f"{total:,.{digits}f} ({low} to {high})"
 
 
 def settlement(annotations: Annotations, result: Aggregation, gold: ArrayLike | None = None) -> Settlement:
-    """Probability that each label would stay the same if many more annotators of this crowd answered.
+    """Estimates the probability that each label would stay the same with many more answers of this crowd.
 
     This is not the probability that the label is correct: annotators may agree on a mistake. More answers make labels
-    more settled; only tasks of known class say how many settled labels are correct.
+    more settled; only tasks of known class tell how many settled labels are correct.
 
-    The logit of the consensus' probability and that of `Robust`'s probability of the label are combined with
-    coefficients that were fitted on simulated crowds and on real ones with many answers per task, of which three to
-    five were kept (figures: benchmarks/settled.py, on families of crowds that were left out). Annotators who copy each
-    other count as one.
+    The logits of the consensus' probability and of `Robust`'s probability of the label are combined with coefficients
+    that were fitted to simulated crowds, and to real ones with many answers per task, three to five of which were kept
+    (figures on held-out families of crowds: benchmarks/settled.py). Annotators who copy each other count as one.
 
     Args:
         annotations: N tasks, R annotators, K classes.
         result: labels of these tasks, by any method.
-        gold: known class codes, int [N], -1 where unknown, that the result was fitted or calibrated with. These labels
-            stay: they are settled with probability 1, and need no further answers.
+        gold: known class codes, int [N], -1 where unknown, with which the result was fitted or calibrated. These labels
+            are settled with probability 1, and need no further answers.
 
     Returns:
-        The probabilities and the number of further answers: the log odds that a label lacks, over what an answer of a
-        usual annotator is expected to add (A. Wald: Sequential Tests of Statistical Hypotheses, 1945).
+        The probabilities and the number of further answers: the missing log odds of a label, over the expected gain by
+        an answer of a usual annotator (A. Wald: Sequential Tests of Statistical Hypotheses, 1945).
 
     Raises:
-        DataError: annotations of another kind, or gold that does not fit them.
+        DataError: annotations of another kind, or gold that does not match them.
     """
     check_classification(annotations, "settlement")
     number, rows = annotations.num_annotators, np.arange(len(result.labels))
@@ -222,11 +221,11 @@ def settled_interval(share: float, number: int) -> tuple[float, float]:
     """Ends of the 90 % interval of a mean of `settled`, from its errors on real and simulated crowds.
 
     Args:
-        share: such as `Aggregation.settled_share`.
-        number: of tasks.
+        share: mean of `settled`, such as `Aggregation.settled_share`.
+        number: number of tasks.
 
     Returns:
-        Low and high, which are sqrt(share (1 - share) (end^2 + 1.645^2 / number)) from it with the ends of SHARE_ENDS.
+        Low and high, sqrt(share (1 - share) (end^2 + 1.645^2 / number)) away, with the ends of SHARE_ENDS.
     """
     low, high = np.sqrt(share * (1 - share) * (np.square(SHARE_ENDS) + NORMAL_95**2 / number))
     return max(share - float(low), 0.0), min(share + float(high), 1.0)
@@ -260,23 +259,23 @@ def consensus_of(
 ) -> Consensus:
     """Fits a model of the annotators and of the difficulty of tasks.
 
-    A task has a consensus, the class that most annotators see in it. On a plain task all see it; on others a share
-    below one half sees one other class, or a share sees nothing and answers at random. An annotator says what he sees
-    through a confusion matrix of his own, whose rows have the crowd's common matrix, shifted to his accuracy, as prior.
-    Expectation maximisation; the answers to a task do not count in the matrices that judge that task, or tasks would
-    confirm themselves.
+    The consensus of a task is the class that most annotators see in it. In a plain task all see it; in others a share
+    below one half sees another class, or a share sees nothing and answers at random. Annotators report what they see
+    through their own confusion matrix, whose rows have as prior the crowd's common matrix, shifted to the annotator's
+    accuracy. The model is fitted by expectation maximisation; the answers to a task are left out of the matrices that
+    judge it, as tasks would otherwise confirm themselves.
 
     Args:
         annotations: N tasks, R annotators, K classes.
-        posteriors: class probabilities to start from, [N, K], such as those of `Robust`.
+        posteriors: first class probabilities, [N, K], such as those of `Robust`.
         gold: known class codes, int [N], -1 where unknown: the consensus of these tasks.
-        seed: of the draw of 4,000 tasks that the iterations use, where there are more.
+        seed: seed of the sample of 4,000 tasks for the iterations, if there are more.
 
     Raises:
-        DataError: annotations of another kind, or gold that does not fit them.
+        DataError: annotations of another kind, or gold that does not match them.
 
     Source:
-        Our own: the confusion matrices of Dawid and Skene (1979), where annotators see a mixture of classes as in
+        Our own: the confusion matrices of Dawid and Skene (1979), with annotators who see a mixture of classes as in
         mixed-membership models (E. A. Erosheva, S. E. Fienberg, J. Lafferty, PNAS 101, 2004).
     """
     check_classification(annotations, "consensus_of")
@@ -313,7 +312,7 @@ def consensus_of(
 
 
 def _counts(block: Block, seen: Array, num_annotators: int) -> Array:
-    """How often each annotator is expected to see a class and say another, [R, K, K]."""
+    """Expected number of times that each annotator sees a class and says another, [R, K, K]."""
     number = seen.shape[1]
     cells = block.annotator_ids.astype(np.int64) * number + block.labels
     counts = sum_rows(seen, cells, num_annotators * number)
@@ -340,16 +339,16 @@ def _expected(counts: Array) -> Array:
 def judging_matrices(
     annotations: Annotations, aggregation: Aggregation, families: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Of each annotator the crowd's common confusion matrix, shifted to the annotator's accuracy, [R, K, K].
+    """The crowd's common confusion matrix, shifted to each annotator's accuracy, [R, K, K].
 
-    Matrices with K (K - 1) numbers per annotator fit the annotations that they judge where a task has two or three, and
-    all seem better than they are: by .05 to .11 with four classes. These have one. They start from those of the
-    aggregation, whose class prior they keep, and are fitted by expectation maximisation, where who copy each other are
-    one annotator.
+    Matrices with K (K - 1) numbers per annotator overfit the annotations that they judge if tasks have two or three, so
+    that all annotators seem too accurate: by .05 to .11 with four classes. These matrices have one number. They start
+    from those of the aggregation, whose class prior they keep, and are fitted by expectation maximisation, with
+    annotators who copy each other as one.
 
     Args:
         annotations: kind classification.
-        aggregation: with confusions and class prior.
+        aggregation: a result with confusions and class prior.
         families: see `copy_families`, [R].
     """
     assert aggregation.confusions is not None
@@ -371,15 +370,15 @@ def _iterate(
     counts: Array,
     difficulty: _Difficulty,
 ) -> tuple[Array, _Difficulty, Array, Array]:
-    """One iteration.
+    """Runs one iteration.
 
     Args:
         block: T tasks, A answers.
-        seen: P(the annotator saw class k) of each answer, [A, K]; what is left of 1 saw nothing.
+        seen: P(the annotator saw class k) for each answer, [A, K]; with the remaining probability, nothing.
         candidates: classes of each task that are considered, [T, C].
         known: consensus of each task, -1 where unknown, [T].
-        counts: of the annotators, [R, K, K].
-        difficulty: of tasks.
+        counts: counts of the annotators, [R, K, K].
+        difficulty: difficulty of tasks.
 
     Returns:
         The new `seen` and `difficulty`, and posteriors and seen shares of the tasks as in `Consensus`.

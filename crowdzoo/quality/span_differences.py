@@ -1,4 +1,4 @@
-"""marked_spans: how the spans that annotators mark differ from each other's, and from the aggregated ones."""
+"""marked_spans: differences of annotators' spans from each other, and from the aggregated ones."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -24,46 +24,46 @@ MOST_ROWS = 4_000_000  # of the pairs of spans that are held at a time
 
 @dataclass(frozen=True, eq=False)
 class MarkedSpans:
-    """Who marks what, with N sentences, R annotators, K types of spans, and S spans of annotators.
+    """Spans of annotators and their differences: N sentences, R annotators, K types, S spans of annotators.
 
-    Two spans are the same if type, first and last token are. A span that is not marked by somebody else of the same
-    sentence is compared with those of the other that overlap it: with the same one, else with one of its type, else
-    with the longest overlap. It has *wrong edges* where that is of its type, a *wrong type* where that is of another
-    type, and is *missed* without one.
+    Two spans are the same if type, first and last token are equal. Each span is compared with the spans of another
+    annotator of the sentence that overlap it: with the same one, otherwise with one of its type, otherwise with the one
+    of longest overlap. It has *wrong edges* if the types are equal, a *wrong type* if they differ, and is *missed* if
+    nothing overlaps.
 
-    Of sentences with `drawn`, what annotators agree on (`same`, `near`, `compared` and what follows from them) is
-    counted on the spans as they were drawn, and everything else on the outermost ones.
+    In sentences with `drawn`, agreement of annotators (`same`, `near`, `compared` and what follows from them) uses the
+    spans as they were drawn, and everything else the outermost ones.
 
     Attributes:
         types: names of the types, [K].
-        annotators: who marked each span, int64 [S].
-        spans: their types, and tokens counted through all sentences.
-        sentences: sentence of each, int64 [S].
+        annotators: annotator of each span, int64 [S].
+        spans: the spans, with tokens counted through all sentences.
+        sentences: sentence of each span, int64 [S].
         aggregated: the aggregated spans.
         aggregated_sentences: sentence of each aggregated span, int64.
-        heads: annotators of each sentence, int64 [N].
-        tasks_of: number of sentences of each annotator, int64 [R].
-        shared: of these, those that somebody else tagged, int64 [R].
-        marks: spans of each annotator by type, int64 [R, K].
-        expected: aggregated spans in the annotator's sentences, by type, int64 [R, K].
-        right: of the expected ones, those that the annotator marked, int64 [R, K].
-        wrong_edges: of the expected ones, int64 [R, K].
-        wrong_type: of the expected ones, int64 [R, K].
-        invented: spans of the annotator that overlap no aggregated span, by their own type, int64 [R, K].
-        confusion: of the expected ones that the annotator marked in some way: annotator, aggregated type, type that
-            the annotator gave, and how often, int64 [C, 4].
-        same: ordered pairs of an annotator's span and the same one of another annotator, int64 [R].
-        compared: spans that these are compared with: the annotator's own, once for each other annotator of the
-            sentence, and those of the others, int64 [R]. Agreement is 2 same / compared, the F1 of two annotators.
-        same_positions: as `same`, but of any type: first and last token are the same, int64 [R].
-        near: of spans as they were drawn, ordered pairs that match, see `num_matched`, int64 [R]; else 0.
-        same_of_tasks: ordered pairs of the same span by two annotators, int64 [N].
-        spans_of_tasks: spans of all annotators, int64 [N].
-        coincidences: how often a type and a type, or no span (last), meet where two annotators tagged a sentence; each
-            ordered pair of n annotators weighs 1 / (n - 1); float64 [K + 1, K + 1], symmetric.
-        same_of_types: share of weight of each type's spans that another annotator marked, too, float64 [K]; NaN where
+        heads: number of annotators per sentence, int64 [N].
+        tasks_of: number of sentences per annotator, int64 [R].
+        shared: number of these that somebody else also tagged, int64 [R].
+        marks: number of spans by annotator and type, int64 [R, K].
+        expected: number of aggregated spans in the annotator's sentences, by type, int64 [R, K].
+        right: number of expected spans that the annotator marked, int64 [R, K].
+        wrong_edges: number of expected spans with wrong edges, int64 [R, K].
+        wrong_type: number of expected spans with a wrong type, int64 [R, K].
+        invented: number of the annotator's spans that overlap no aggregated span, by their own type, int64 [R, K].
+        confusion: for expected spans that the annotator marked in some way: annotator, aggregated type, the annotator's
+            type, and number of spans, int64 [C, 4].
+        same: number of ordered pairs of an annotator's span and the same span of another annotator, int64 [R].
+        compared: number of spans compared: the annotator's own, once for each other annotator of the sentence, and
+            those of the others, int64 [R]. Agreement is 2 same / compared, the F1 of two annotators.
+        same_positions: as `same`, for spans of any type with the same first and last token, int64 [R].
+        near: for drawn spans, number of ordered pairs that match, see `num_matched`, int64 [R]; otherwise 0.
+        same_of_tasks: number of ordered pairs of the same span by two annotators, int64 [N].
+        spans_of_tasks: number of spans of all annotators, int64 [N].
+        coincidences: how often two types, or a type and no span (last), meet if two annotators tagged a sentence; each
+            ordered pair of n annotators has weight 1 / (n - 1); float64 [K + 1, K + 1], symmetric.
+        same_of_types: weighted share of each type's spans that another annotator also marked, float64 [K]; NaN if
             nobody else could.
-        edges_of_types: the same, of those that the other marked with other edges, float64 [K].
+        edges_of_types: weighted share of each type's spans that the other marked with other edges, float64 [K].
     """
 
     types: list[str]
@@ -97,7 +97,7 @@ class MarkedSpans:
 
     @property
     def missed(self) -> NDArray[np.int64]:
-        """Aggregated spans that overlap none of the annotator's, by type, int64 [R, K]."""
+        """Number of aggregated spans that overlap none of the annotator's, by type, int64 [R, K]."""
         return self.expected - self.right - self.wrong_edges - self.wrong_type
 
     @property
@@ -117,12 +117,12 @@ class MarkedSpans:
 
     @property
     def agreement_of_tasks(self) -> NDArray[np.float64]:
-        """F1 of two annotators within each sentence, [N]; NaN where there are no spans to compare."""
+        """F1 of two annotators within each sentence, [N]; NaN without spans to compare."""
         return ratio(self.same_of_tasks, self.spans_of_tasks * (self.heads - 1))
 
     @property
     def differing_of_tasks(self) -> NDArray[np.float64]:
-        """Spans that one of two annotators of a sentence marks and the other does not, mean over pairs, [N]."""
+        """Number of spans that only one of two annotators of a sentence marks, averaged over pairs, [N]."""
         return ratio(2 * (self.spans_of_tasks * (self.heads - 1) - self.same_of_tasks), self.heads * (self.heads - 1))
 
 
@@ -212,7 +212,7 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
 
 
 def _with_drawn(marked: MarkedSpans, drawn: dict[int, dict[int, list[DrawnSpan]]]) -> MarkedSpans:
-    """The same, where annotators agree on the spans as they were drawn."""
+    """Replaces the agreement of annotators by that on the spans as they were drawn."""
     of_tasks, same_of_tasks = np.zeros((2, len(marked.heads)), np.int64)
     same, near, positions, compared = np.zeros((4, len(marked.tasks_of)), np.int64)
     for task, sets in drawn.items():
@@ -244,10 +244,10 @@ def _count(
     number: int,
     size: int,
 ) -> dict[str, NDArray[Any]]:
-    """What the closest pairs of spans add up to; see the attributes of `MarkedSpans`.
+    """Sums over the closest pairs of spans; see the attributes of `MarkedSpans`.
 
     `cells` has a code of annotator, aggregated type and given type for each pair with an aggregated span,
-    `overlapping` the spans of annotators that overlap an aggregated one.
+    `overlapping` the annotators' spans that overlap an aggregated one.
     """
     parts = _closest(spans, marker, place, number)
     left, right = np.concatenate([np.zeros((2, 0), np.int64), *map(np.stack, parts)], axis=1)
@@ -287,7 +287,7 @@ def _count(
 def _closest(
     spans: SpanTable, marker: NDArray[np.int64], place: NDArray[np.int64], number: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Of each span, and each other marker who marks tokens of it, the closest span: pairs of rows, part by part."""
+    """Yields pairs of rows, part by part: each span, and the closest overlapping span of each other marker."""
     lengths = spans.ends - spans.starts
     if not len(lengths):
         return

@@ -1,4 +1,4 @@
-"""span_scores: precision, recall and F1 of spans, as conlleval counts them."""
+"""span_scores: precision, recall and F1 of spans, by the rules of conlleval."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from crowdzoo.errors import DataError
 
 @dataclass(frozen=True)
 class TypeScores:
-    """Spans counted: of one type, or of all.
+    """Counts of spans, of one type or of all.
 
     Attributes:
-        num_gold: true spans.
-        num_predicted: predicted spans.
-        num_correct: predicted spans that are true: same type, first and last token.
+        num_gold: number of true spans.
+        num_predicted: number of predicted spans.
+        num_correct: number of predicted spans that are true: same type, first and last token.
     """
 
     num_gold: int
@@ -28,29 +28,29 @@ class TypeScores:
 
     @property
     def precision(self) -> float:
-        """Share of the predicted spans that are true, 0 to 1; 0 where nothing is predicted."""
+        """Share of the predicted spans that are true, 0 to 1; 0 if nothing is predicted."""
         return self.num_correct / self.num_predicted if self.num_predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """Share of the true spans that are predicted, 0 to 1; 0 without any."""
+        """Share of the true spans that are predicted, 0 to 1; 0 if there are none."""
         return self.num_correct / self.num_gold if self.num_gold else 0.0
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall, 0 to 1; 0 where both are."""
+        """Harmonic mean of precision and recall, 0 to 1; 0 if both are 0."""
         both = self.num_gold + self.num_predicted
         return 2 * self.num_correct / both if both else 0.0
 
 
 @dataclass(frozen=True)
 class SpanScores(TypeScores):
-    """Spans of all types together, each type by itself, and tokens.
+    """Counts of spans of all types, by type, and of tokens.
 
     Attributes:
-        num_tokens: all of them.
-        num_correct_tokens: those whose predicted tag is the true one.
-        types: name of the type -> its counts, sorted; types that neither side has are left out.
+        num_tokens: number of tokens.
+        num_correct_tokens: number of tokens whose predicted tag is true.
+        types: name of the type -> its counts, sorted; types that do not occur are left out.
     """
 
     num_tokens: int
@@ -63,7 +63,7 @@ class SpanScores(TypeScores):
         return self.num_correct_tokens / self.num_tokens if self.num_tokens else 0.0
 
     def rows(self) -> list[dict[str, float | str]]:
-        """A table: `type`, `precision`, `recall`, `f1`, `gold`, `predicted`, `correct`; "all" first, then each type."""
+        """Returns rows of `type`, `precision`, `recall`, `f1`, `gold`, `predicted`, `correct`, the first for "all"."""
         named = {"all": self, **self.types}
         return [
             {
@@ -101,23 +101,23 @@ def span_scores(
     *,
     classes: Sequence[str] | None = None,
 ) -> SpanScores:
-    """How well spans are found, as conlleval counts (Tjong Kim Sang and Buchholz, CoNLL-2000).
+    """Computes precision, recall and F1 of spans, by the rules of conlleval (Tjong Kim Sang and Buchholz, CoNLL-2000).
 
-    A span is right if its type, first token and last token are. Tags that break the scheme mean spans by the rules of
-    `spans_of`; this is also what seqeval does unless it is told to be strict.
+    A span is right if its type, first token and last token are. Tags that break the scheme represent spans by the rules
+    of `spans_of`; seqeval does the same by default.
 
     Args:
-        gold: N sentences of tags; or of class codes, with `classes`. None is a sentence whose truth is unknown, which
-            is left out.
-        predicted: the same, with as many tokens in each sentence.
+        gold: N sentences of tags, or with `classes` of class codes. None is a sentence whose truth is unknown, which is
+            left out.
+        predicted: the same, with the same number of tokens in each sentence.
         scheme: "BIO" or "IOBES".
         classes: names of the codes, [K]; codes are 0 to K-1.
 
     Returns:
-        Counts and shares, of all types together (micro) and of each.
+        Counts and shares, for all types together (micro) and for each type.
 
     Raises:
-        DataError: another number of sentences or tokens, a tag that the scheme does not have, a code without a class.
+        DataError: a different number of sentences or tokens, a tag outside the scheme, or a code without a class.
 
     Example:
         >>> from crowdzoo.metrics import span_scores
@@ -164,13 +164,13 @@ def span_scores(
 
 
 def drawn_scores(gold: Sequence[Iterable[DrawnSpan] | None], predicted: Sequence[Iterable[DrawnSpan]]) -> TypeScores:
-    """How well spans are found as they were drawn, also nested ones and those in pieces.
+    """Scores spans as they were drawn, including nested ones and those in pieces.
 
     A span is right if its label and all its pieces are; duplicates count once.
 
     Args:
-        gold: the true spans of each of N sentences; None is a sentence whose truth is unknown, which is left out.
-        predicted: those that were found, N.
+        gold: true spans of each of N sentences; None is a sentence whose truth is unknown, which is left out.
+        predicted: predicted spans of each sentence.
     """
     sides = [({*true}, {*spans}) for true, spans in zip(gold, predicted, strict=True) if true is not None]
     counts = [(len(true), len(spans), len(true & spans)) for true, spans in sides]
@@ -180,7 +180,7 @@ def drawn_scores(gold: Sequence[Iterable[DrawnSpan] | None], predicted: Sequence
 def _codes(
     gold: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]], scheme: str, classes: Sequence[str] | None
 ) -> tuple[TagSet, list[NDArray[np.int64]]]:
-    """All tokens of both sides, one after the other, as codes of one set of tags."""
+    """Converts all tokens of both sides, concatenated, to codes of one set of tags."""
     if classes is None:
         tags = {tag for side in (gold, predicted) for sentence in side for tag in sentence}
         for tag in sorted(tags, key=str):

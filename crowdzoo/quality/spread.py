@@ -1,4 +1,4 @@
-"""Redundancy: how the annotations are spread over tasks and annotators."""
+"""Redundancy: how annotations are distributed over tasks and annotators."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """How annotations are spread over some owners: tasks, or annotators.
+    """Distribution of annotations over owners, that is, tasks or annotators.
 
     Attributes:
         values: numbers of annotations that occur, ascending, int64 [D].
-        owners: how many owners have that number, int64 [D].
-        mean: annotations an owner; None where there are no owners.
-        quantiles: quantiles of the annotations an owner, at `QUANTILES` (least, quartiles, 95 %, most); None as above.
-        gini: 0 where all owners have the same number, near 1 where one has almost all; None where there is nothing.
+        owners: number of owners with each of these, int64 [D].
+        mean: mean number of annotations per owner; None without owners.
+        quantiles: quantiles of annotations per owner, at `QUANTILES` (minimum, quartiles, 95 %, maximum); None without
+            owners.
+        gini: Gini coefficient, 0 if all owners have the same number, near 1 if one has almost all; None if undefined.
     """
 
     values: NDArray[np.int64]
@@ -33,7 +34,7 @@ class Spread:
 
     @classmethod
     def of(cls, counts: NDArray[np.int64]) -> Spread:
-        """The spread of counts [owners]."""
+        """Distribution of counts [owners]."""
         values, owners = np.unique(counts, return_counts=True)
         if not len(counts):
             return cls(values, owners, None, None, None)
@@ -43,11 +44,11 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Redundancy:
-    """Annotations per task and per annotator, those without any included.
+    """Annotations per task and per annotator, including those without annotations.
 
     Attributes:
-        tasks: spread over the N tasks.
-        annotators: spread over the R annotators.
+        tasks: distribution over the N tasks.
+        annotators: distribution over the R annotators.
     """
 
     tasks: Spread
@@ -55,10 +56,10 @@ class Redundancy:
 
 
 def redundancy(annotations: Annotations) -> Redundancy:
-    """How many annotations tasks have and annotators gave.
+    """Computes the distributions of annotations over tasks and over annotators.
 
     Args:
-        annotations: of any kind; for sequences an annotator counts once a task, whatever the number of its tokens.
+        annotations: any kind; for sequences an annotator counts once per task, whatever the number of tokens.
     """
     annotators = annotations.annotator_ids
     if annotations.positions is not None:
@@ -71,7 +72,7 @@ def gini(counts: ArrayLike) -> float:
     """Gini coefficient of counts: mean absolute difference of two owners over twice the mean.
 
     Args:
-        counts: [n], not negative.
+        counts: numbers [n], not negative.
 
     Returns:
         0 (all equal) to 1 - 1/n (one owner has all).

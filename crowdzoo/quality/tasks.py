@@ -1,4 +1,4 @@
-"""task_table: what the votes of each task look like."""
+"""task_table: statistics of the votes of each task."""
 
 from typing import Any
 
@@ -15,28 +15,28 @@ from crowdzoo.quality.ratings import Ratings, ratings_of
 
 
 def task_table(annotations: Annotations, aggregation: Aggregation | None = None) -> pa.Table:
-    """One row a task, in the order of the codes, with what its votes say.
+    """Creates a table with one row per task, in the order of the codes, with statistics of its votes.
 
-    Columns, null where not defined (no annotations; for `agreement` and `entropy_normalised` fewer than two):
+    Columns, null if undefined (without annotations; `agreement` and `entropy_normalised` with fewer than two):
 
-    - `task`: name; `annotations`: how many;
-    - `labels`: how many different classes were said; `top_share`: share of the votes for the most frequent;
-    - `tied`: whether two classes or more share the most votes;
+    - `task`: name; `annotations`: number of annotations;
+    - `labels`: number of distinct classes; `top_share`: share of votes for the most frequent;
+    - `tied`: whether several classes share the most votes;
     - `agreement`: share of pairs of its annotations that agree;
-    - `entropy`: of the vote shares, nats; `entropy_normalised`: over ln min(K, annotations), so that 0 is unanimous and
-      1 is all different (or evenly spread over all classes).
+    - `entropy`: entropy of the vote shares, nats; `entropy_normalised`: divided by ln min(K, annotations), so that 0 is
+      unanimous and 1 is all different (or evenly spread over all classes).
 
-    With an aggregation also `label` (name) and `probability` of its answer, `support` (share of the votes for that
-    answer) and `posterior_entropy` (nats); and, where the aggregation has them, `settled` (probability that the label
-    stays the same with many more answers) and `answers_to_settle` (about how many settle it, worth their price or not;
-    null if they tell nothing).
+    With an aggregation also `label` (name) and `probability` of its answer, `support` (share of votes for that answer)
+    and `posterior_entropy` (nats); and, if the aggregation has them, `settled` (probability that the label stays the
+    same with many more answers) and `answers_to_settle` (about how many settle it, even if not worth the cost; null if
+    they carry no information).
 
     Args:
         annotations: kind classification; N tasks.
         aggregation: a result for the same annotations.
 
     Raises:
-        DataError: another kind, or an aggregation of other tasks, annotators or classes.
+        DataError: wrong kind, or an aggregation of other tasks, annotators or classes.
     """
     ratings = ratings_of(annotations, "The table of tasks")
     if aggregation is not None:
@@ -91,10 +91,10 @@ def entropies(ratings: Ratings) -> NDArray[np.float64]:
 def check_same(
     annotations: Annotations, aggregation: Result, names: tuple[str, ...] = ("tasks", "annotators", "classes")
 ) -> None:
-    """Refuses an aggregation of other tasks, annotators or classes.
+    """Raises an error for an aggregation of other tasks, annotators or classes.
 
     Raises:
-        DataError: what differs.
+        DataError: one of them differs.
     """
     for name in names:
         if not np.array_equal(getattr(aggregation, name), np.asarray(getattr(annotations, name))):

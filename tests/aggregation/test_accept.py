@@ -101,7 +101,7 @@ def test_as_many_gold_tasks_as_it_asks_for_are_enough():
     assert hypergeom.pmf(0, 500, 23, 60) < 0.05 < hypergeom.pmf(0, 500, 23, 59)
     assert accept(raw, crowd, drawn(truth, 60, 0)).accepted.all()
     assert accept(raw, crowd, truth).accepted.all()
-    with pytest.raises(DataError, match="15 annotated tasks have gold, and 20 are the fewest"):  # fewer tell nothing
+    with pytest.raises(DataError, match=r"15 annotated tasks have gold, .* takes 20:"):  # fewer tell nothing
         accept(raw, crowd, drawn(truth, 15, 0), error=0.4)
 
 
@@ -110,8 +110,8 @@ def test_what_is_no_random_sample_or_does_not_fit_is_refused():
     raw = MajorityVote().fit(crowd)
     some, first, gold = np.arange(600) % 2 == 0, np.arange(600) < 300, drawn(truth, 200, 0)
     for result, table, known, reason in (
-        (raw, crowd, np.where(some & first, truth, -1), "their labels are surer"),
-        (raw, crowd, np.where(some & ~first, truth, -1), "their labels are less sure"),
+        (raw, crowd, np.where(some & first, truth, -1), "their labels are more certain"),
+        (raw, crowd, np.where(some & ~first, truth, -1), "their labels are less certain"),
         (MajorityVote().fit(crowd, gold), crowd, gold, "fit it without gold"),
         (raw, crowd.select_tasks(np.arange(300)), gold[:300], "other tasks than the aggregation"),
         (raw, crowd, None, "0 annotated tasks have gold"),

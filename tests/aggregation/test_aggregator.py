@@ -26,7 +26,7 @@ def test_every_aggregator_is_cloned_by_scikit_learn(aggregator):
 @pytest.mark.parametrize("given", [np.zeros((3, 2), int), {"task": [1]}], ids=["array", "mapping"])
 @pytest.mark.parametrize("aggregator", [DawidSkene(), create("mean", kind="regression")], ids=["classes", "ratings"])
 def test_fit_names_what_to_write_for_what_are_no_annotations(aggregator, given):
-    with pytest.raises(DataError, match=r"not .*fit_predict\(frame\).*from_dense\(matrix\)"):
+    with pytest.raises(DataError, match=r"got .*fit_predict\(frame\).*from_dense\(matrix\)"):
         aggregator.fit(given)
 
 
@@ -104,7 +104,7 @@ def test_ratings_and_sentences_have_answers_of_their_own():
     said = ["B-LOC", "I-LOC", "O"]
     tags = frame(task=["s"] * 6, worker=["u"] * 3 + ["v"] * 3, position=[0, 1, 2] * 2, label=said * 2)
     assert SpanMajorityVote().fit_predict(tags).to_dict() == {("s", place): tag for place, tag in enumerate(said)}
-    with pytest.raises(DataError, match="RatingEM gives no class probabilities"):
+    with pytest.raises(DataError, match="RatingEM has no class probabilities"):
         RatingEM().fit_predict_proba(ratings)
 
 
@@ -126,7 +126,7 @@ def test_a_polars_frame_comes_back_as_one():
 
 def test_fit_predict_says_where_options_of_reading_go():
     twice = pd.concat([votes(), votes().iloc[:1]])
-    with pytest.raises(DataError, match=r"(?s)Options of reading go to .*from_frame\(frame, on_dup"):
+    with pytest.raises(DataError, match=r"(?s)Pass options of reading to .*from_frame\(frame, on_dup"):
         DawidSkene().fit_predict(twice)
     with pytest.raises(DataError, match="kind='regression', on_duplicate"):
         create("mean", kind="regression").fit_predict({"task": [1, 1], "worker": [0, 0], "label": [1.0, 2.0]})

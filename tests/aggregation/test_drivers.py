@@ -184,7 +184,7 @@ def never():
         (GLAD(), {}, "GLAD does not run on Beam. Use one of DawidSkene"),
         (CrowdBT(), {}, "CrowdBT does not run on Beam. No method for kind 'preference' does; fit it without Beam"),
         (DawidSkene(confidence=True), {}, "DawidSkene does not run on Beam with confidence=True"),
-        (DawidSkene(start="one-coin"), {}, "does not run on Beam with start='one-coin'; set it to 'votes', or give"),
+        (DawidSkene(start="one-coin"), {}, "does not run on Beam with start='one-coin'; set it to 'votes', or pass"),
         (RatingMean(), {"gold": np.zeros(80)}, "RatingMean takes no `gold`"),
         (RatingMedian(), {"initial": np.zeros(3)}, "RatingMedian takes no `initial`"),
         (RatingMean(low=10), {}, "10"),

@@ -212,5 +212,5 @@ def test_other_annotations_and_vectors_that_do_not_fit_are_refused():
     with pytest.raises(DataError, match=r"finite numbers .5 texts, size., got shape \(5,\)"):
         TextRASA(features=lambda texts: np.ones(len(texts))).fit(crowd_of(CAT))
     twice = Annotations.from_arrays([1, 1], ["x", "x"], ["a", "b"], kind="free-text", on_duplicate="all")
-    with pytest.raises(DataError, match="one label by an annotator"):
+    with pytest.raises(DataError, match="one label per annotator"):
         ROVER().fit(twice)

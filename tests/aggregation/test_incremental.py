@@ -66,7 +66,7 @@ def test_the_first_time_and_known_classes(growing):
 
 def test_an_earlier_result_that_does_not_fit_is_refused(growing):
     before, after, _ = growing
-    with pytest.raises(DataError, match="no confusion matrices to go on from"):
+    with pytest.raises(DataError, match="no confusion matrices to continue from"):
         DawidSkene().partial_fit(after, Wawa().fit(before))
     other = Annotations.from_arrays([0, 0], ["a0", "a1"], [0, 1], classes=range(2))
     with pytest.raises(DataError, match=r"classes \[0, 1\], the annotations have \[0, 1, 2\]"):

@@ -83,10 +83,10 @@ def test_what_cannot_be_aggregated_is_said(tmp_path):
     with pytest.raises(DataError, match="no annotation gives a task a label"):
         MultiLabel().fit(empty)
     bar = Annotations.from_arrays([0, 1], ["a", "b"], ["x|y", "z"], on_duplicate="all")
-    with pytest.raises(DataError, match=r"the label 'x\|y' has a \| in it"):
+    with pytest.raises(DataError, match=r"the label 'x\|y' contains \|"):
         MultiLabel().fit(bar)
     ratings = Annotations.from_arrays([0], ["a"], [1.0], kind="regression")
-    with pytest.raises(DataError, match="MultiLabel takes annotations of kind 'classification'"):
+    with pytest.raises(DataError, match="MultiLabel needs annotations of kind 'classification'"):
         MultiLabel().fit(ratings)
     with pytest.raises(ConfigError, match="prior"):
         MultiLabel("robust", settings={"prior": 1})
@@ -99,9 +99,9 @@ def test_more_labels_than_can_be_fitted_are_refused_with_their_number(tmp_path, 
     (tmp_path / "a.csv").write_text(f"task,annotator,label\n1,ann,{';'.join(f'x{each}' for each in range(20_000))}\n")
     words = ["--multi-label", "--label-separator", ";", "--out", str(tmp_path / "out")]
     said = refusal_of("aggregate", str(tmp_path / "a.csv"), *words, code=3)
-    assert "20,000 labels take 20,000 fits" in said
+    assert "20,000 labels need 20,000 fits" in said
     rows = [0] * 4002, ["a", "b"] * 2001, [f"x{each // 2}" for each in range(4002)]
-    with pytest.raises(DataError, match=r"2,001 labels take .* leave out the rare ones"):
+    with pytest.raises(DataError, match=r"2,001 labels need .* leave out the rare ones"):
         MultiLabel().tables(Annotations.from_arrays(*rows, on_duplicate="all"))
 
 
@@ -192,7 +192,7 @@ def test_a_calibrated_label_has_an_interval(tmp_path):
 
 def test_gold_that_does_not_fit_is_refused():
     crowd, holds = drawn()
-    with pytest.raises(DataError, match="gold has the label 'w', which no annotation names"):
+    with pytest.raises(DataError, match="gold has the label 'w', which no annotation has"):
         MultiLabel().fit(crowd, {"w": holds[:, 0]})
     with pytest.raises(ConfigError, match="calibrated needs gold"):
         MultiLabel().fit(crowd, calibrated=True)

@@ -150,7 +150,7 @@ def test_a_file_of_pairs_is_no_file_of_lists(tmp_path):
 def test_arrays_that_are_no_lists_in_order_are_refused():
     with pytest.raises(DataError, match=r"row 1, column 'rank': 1\.0 is the rank of two tasks"):
         Rankings.from_arrays(["a", "b"], ["ann", "ann"], [1, 1])
-    with pytest.raises(DataError, match=r"columns of one length, got \[2, 1, 1, 2\]"):
+    with pytest.raises(DataError, match=r"columns must have the same length, got \[2, 1, 1, 2\]"):
         Rankings.from_arrays(["a", "b"], ["ann"], [1, 2])
     with pytest.raises(DataError, match="at least one list"):
         PlackettLuce().fit(Rankings.from_arrays([], [], []))

@@ -146,7 +146,7 @@ def test_a_point_and_a_box_are_two_objects():
 
 
 def test_methods_for_pixels_refuse_points():
-    with pytest.raises(DataError, match=r"Pixel vote decides pixels, and annotator 'bob' marked"):
+    with pytest.raises(DataError, match=r"Pixel vote decides pixels, but annotator 'bob' marked"):
         PixelVote().fit(crowd_of({"ann": image_of(), "bob": image_of((3, 4))}))
 
 

@@ -81,7 +81,7 @@ def test_every_method_refuses_classes_nothing_and_ratings_off_the_scale(method):
         aggregator.fit(ANNOTATIONS)
     with pytest.raises(DataError, match="at least one rating"):
         aggregator.fit(Annotations.from_dense(np.full((1, 1), NAN), kind="regression"))
-    with pytest.raises(DataError, match="takes annotations of kind 'regression'"):
+    with pytest.raises(DataError, match="needs annotations of kind 'regression'"):
         aggregator.fit(Annotations.from_dense(np.array([[0, 1]])))
 
 
@@ -123,11 +123,11 @@ def test_an_impossible_scale_is_refused():
 @pytest.mark.parametrize(
     ("ratings", "message"),
     [
-        ([1, 2, 1, 2, 1e17], "annotator 'c' gave task 3 1e\\+17, next to which the usual 2 is lost"),
-        ([0, 0, 0, 1, 1e17], "annotator 'c' gave task 3 1e\\+17, next to which the usual 1 is lost"),
+        ([1, 2, 1, 2, 1e17], "annotator 'c' gave task 3 1e\\+17, next to which the usual 2 loses all precision"),
+        ([0, 0, 0, 1, 1e17], "annotator 'c' gave task 3 1e\\+17, next to which the usual 1 loses all precision"),
         ([1, 2, 1, 2, 1e308], "row 4, column 'label': 1e\\+308 is beyond 1e100: squares of ratings must fit"),
         ([1e160, 2e160, 1e160, 2e160, 1e160], "row 0, column 'label': 1e\\+160 is beyond 1e100"),
-        ([1e-160, 2e-160, 1e-160, 2e-160, 0], "no rating is larger than 2e-160, and squares of them are 0"),
+        ([1e-160, 2e-160, 1e-160, 2e-160, 0], "no rating is larger than 2e-160, and their squares are 0"),
     ],
 )
 @pytest.mark.parametrize("method", RATING_METHODS)

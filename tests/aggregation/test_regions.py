@@ -86,7 +86,7 @@ BAD = {
     "is not made of numbers": {"bbox": [3, 2, "wide", 2]},
     "polygon of fewer than three points": {"polygons": [[1, 2, 3, 4]]},
     "lies outside of the image": {"polygons": [[1, 2, 3, 4, 5, 60]]},
-    "sum to 700 pixels, and the image has 24 x 32 = 768": {"counts": [500, 200]},
+    "sum to 700 pixels, but the image has 24 x 32 = 768": {"counts": [500, 200]},
     "sum to 768": {"counts": [800, -32]},
     "is not a mask of COCO": {"counts": "\xe9"},
     "covers no pixel": {"counts": [768]},

@@ -334,7 +334,7 @@ def test_what_is_no_crowd_of_sentences_is_refused(model):
         "sequence", np.array([0, 0, 0]), np.array([0, 0, 1]), np.zeros(3, int), np.arange(1), np.arange(2),
         np.array(CLASSES, object), positions=np.array([0, 1, 0]),
     )  # fmt: skip
-    with pytest.raises(DataError, match="labels each of its tokens once"):
+    with pytest.raises(DataError, match="must label each of its tokens once"):
         model().fit(part)
     with pytest.raises(DataError, match="'noun' is not a tag"):
         model().fit(Annotations.from_arrays([0], [0], ["noun"], kind="sequence", position=[0]))

@@ -186,7 +186,7 @@ def test_a_result_comes_back_from_its_folder(tmp_path, method):
         else:
             assert getattr(back, name) == value, name
     (tmp_path / "out" / "mine.txt").write_text("keep")
-    with pytest.raises(DataError, match=r"holds something else \(mine.txt\)"):
+    with pytest.raises(DataError, match=r"contains something else \(mine.txt\)"):
         result.to_parquet(tmp_path / "out")
     with pytest.raises(DataError, match=r"it has no tokens\.parquet"):
         SequenceAggregation.from_parquet(tmp_path)

@@ -82,7 +82,12 @@ def test_a_message_says_what_to_do(words, said, capsys):
 
 BROKEN = {
     "a web page": ("a.csv", b"\n<!DOCTYPE html><html>", "", "a.csv: the file is a web page, perhaps that of a login"),
-    "UTF-16": ("a.csv", FILES["a.csv"].encode("utf-16-be"), "", "UTF-16 without its mark. Give --encoding utf-16-be."),
+    "UTF-16": (
+        "a.csv",
+        FILES["a.csv"].encode("utf-16-be"),
+        "",
+        "UTF-16 without its byte order mark. Give --encoding utf-16-be.",
+    ),
     "no header": (
         "a.csv",
         ROWS.encode(),

@@ -207,7 +207,7 @@ def test_what_cannot_be_compared_is_said():
     alone = Annotations.from_dense(gold[:, None])
     with pytest.raises(DataError, match="0 tasks have two annotations, but 20 are needed"):
         compare(alone)
-    with pytest.raises(DataError, match="compare takes Annotations, not ndarray"):
+    with pytest.raises(DataError, match="compare needs Annotations, got ndarray"):
         compare(gold)
 
 

@@ -69,8 +69,8 @@ def test_scores_are_those_of_numpy_on_tasks_with_truth_and_a_first_model_is_bles
 @pytest.mark.parametrize(
     ("changed", "said"),
     quick(
-        ({"classes": ["y", "x"]}, "the order is another one: class 0 is 'y', was 'x'"),
-        ({"features": ["b", "a"]}, "the order is another one: column 0 is 'b', was 'a'"),
+        ({"classes": ["y", "x"]}, "the order differs: class 0 is 'y', was 'x'"),
+        ({"features": ["b", "a"]}, "the order differs: column 0 is 'b', was 'a'"),
         slow=[({"signatures": {"serving_default": {"inputs": {"instances": [4]}}}}, "inputs have another form")],
     ),
 )

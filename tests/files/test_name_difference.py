@@ -11,7 +11,7 @@ from crowdzoo.files.model_files import name_difference
         ("class", ["a", "b"], ["a"], "class 'b' is new"),
         ("class", ["a"], ["a", "b", "c"], "classes 'b', 'c' are missing"),
         ("column", ["a", "x"], ["a", "b"], "column 'x' is new, column 'b' is missing"),
-        ("column", ["b", "a", "c"], ["a", "b", "c"], "the order is another one: column 0 is 'b', was 'a'"),
+        ("column", ["b", "a", "c"], ["a", "b", "c"], "the order differs: column 0 is 'b', was 'a'"),
         ("column", list("abcde"), [], "columns 'a', 'b', 'c' and 2 more are new"),
     ],
 )

@@ -81,7 +81,7 @@ def broken_archive(kind):
     [
         ("stream", "not a sound zip archive"),
         ("name", "not a sound zip archive .*can't decode byte 0xff"),
-        ("local name", "not a sound zip archive .a name in it is no UTF-8"),
+        ("local name", "not a sound zip archive .a name in it is not UTF-8"),
         ("empty", "a file in the zip archive has no name"),
     ],
 )

@@ -138,7 +138,7 @@ BAD = {
     "bbox [70, 20, 25, 20] lies outside of the image, 80 x 60 pixels": {"bbox": [70, 20, 25, 20]},
     "has a polygon of fewer than three points": {"segmentation": [[1, 2, 3, 4]]},
     "has a number that is not finite": {"bbox": [float("nan"), 2, 3, 4]},
-    "sum to 6 pixels, and the image has 60 x 80 = 4,800": {"segmentation": {"size": list(SIZE), "counts": [1, 5]}},
+    "sum to 6 pixels, but the image has 60 x 80 = 4,800": {"segmentation": {"size": list(SIZE), "counts": [1, 5]}},
     "is of size [80, 60], and the image [60, 80]": {"segmentation": {"size": [80, 60], "counts": [1, 4799]}},
 }
 
@@ -321,7 +321,7 @@ def test_a_region_that_is_there_twice_counts_once(folder, capsys):
     crowd = Annotations.read(folder / "coco", kind="region", platform="coco")
     for method in REGION_METHODS:
         expected = create(method, kind="region").fit(before)
-        with pytest.warns(DataWarning, match=r"4 regions are there twice.*image '2.jpg' by .*'bob', image"):
+        with pytest.warns(DataWarning, match=r"4 regions occur twice.*image '2.jpg' by .*'bob', image"):
             found = create(method, kind="region").fit(crowd)
         assert found.marked.tolist() == expected.marked.tolist()
 

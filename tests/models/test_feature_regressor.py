@@ -55,7 +55,7 @@ def test_labels_that_the_method_needs_must_be_there_and_on_the_scale():
         train(TrainingSettings(method="aggregated", **QUICK), X)
     with pytest.raises(DataError, match="that of task code 3 is inf"):
         train(TrainingSettings(method="aggregated", **QUICK), X, ratings=np.where(np.arange(N) == 3, np.inf, TRUTH))
-    with pytest.raises(DataError, match=r"row 0, .* \(task 0, annotator 0\) .* of the scale"):
+    with pytest.raises(DataError, match=r"row 0, .* \(task 0, annotator 0\) is outside the scale"):
         train(TrainingSettings(low=0, high=1, **QUICK), X, annotations=ANNOTATIONS)
     with pytest.raises(DataError, match="the settings are of kind regression"):
         train(TrainingSettings(**QUICK), X, annotations=Annotations.from_dense(np.zeros((N, 2), int)))

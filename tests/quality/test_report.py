@@ -103,7 +103,7 @@ def test_what_is_not_defined_is_none_and_no_error():
 
 @pytest.mark.parametrize("measure", [quality_report, krippendorff_alpha, fleiss_kappa])
 def test_a_frame_is_refused_with_what_to_write(labelme, measure):
-    with pytest.raises(DataError, match=r"not DataFrame. For a frame write Annotations.from_frame"):
+    with pytest.raises(DataError, match=r"got DataFrame. For a frame use Annotations.from_frame"):
         measure(labelme.to_frame())
 
 

@@ -62,10 +62,10 @@ def test_equal_values_are_equal_whatever_holds_them():
 
 WRONG = {
     "gold of another length": ({"gold": [[0], [0], [0, 0, 0]]}, r"gold of sentence 0 .* Received: shape \(1,\)"),
-    "gold of another number": ({"gold": GOLD[:2]}, "gold has one entry a task, 3. Received: 2"),
+    "gold of another number": ({"gold": GOLD[:2]}, "gold must have one entry per task, 3. Received: 2"),
     "gold that is no class": ({"gold": [GOLD[0], [3], GOLD[2]]}, "sentence 1 has a code outside 0 to 2"),
     "gold of fractions": ({"gold": [[0.0, 1.0], [0], GOLD[2]]}, "float64"),
-    "texts alone": ({"texts": ["a b", "c", "def"]}, "texts and offsets come together"),
+    "texts alone": ({"texts": ["a b", "c", "def"]}, "texts and offsets must come together"),
     "offsets of other tokens": (
         {"texts": ["a b", "c", "def"], "offsets": [[[0, 1], [1, 2]], [[0, 1]], [[0, 1], [1, 2], [2, 3]]]},
         "offsets of sentence 0",
@@ -88,7 +88,7 @@ def with_rows(task, who, label, position, kind="sequence"):
 UNFIT = {
     "a sentence in part": (with_rows([0], [1], [0], [0]), "1 labels of sentence 0, which has 2 tokens"),
     "a token beyond the end": (with_rows([1], [0], [0], [1]), "row 0, column 'position': 1 is a position beyond"),
-    "a token twice": (with_rows([0, 0], [0, 0], [0, 0], [1, 1]), "labels each of its tokens once"),
+    "a token twice": (with_rows([0, 0], [0, 0], [0, 0], [1, 1]), "must label each of its tokens once"),
     "labels of whole sentences": (with_rows([0], [0], [0], [0], "classification"), "kind 'classification'"),
 }
 

@@ -213,9 +213,9 @@ def test_a_cell_that_is_no_class_code_is_named(bad):
 
 
 def test_a_matrix_of_the_wrong_shape_or_type_is_refused():
-    with pytest.raises(DataError, match=r"has 2 axes and holds class codes, got shape \(3,\) of int64"):
+    with pytest.raises(DataError, match=r"must have 2 axes and contain class codes, got shape \(3,\) of int64"):
         Annotations.from_dense([0, 1, 2])
-    with pytest.raises(DataError, match=r"got shape .* of <U1\. Names .* Annotations\.from_arrays\("):
+    with pytest.raises(DataError, match=r"got shape .* of <U1\. For names .* Annotations\.from_arrays\("):
         Annotations.from_dense([["a", "b"]])
 
 

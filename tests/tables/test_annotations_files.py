@@ -218,7 +218,7 @@ def test_a_rating_outside_of_the_scale_is_a_bad_row():
     with pytest.raises(DataError) as error:
         Annotations.read("a.csv", kind="regression", low=0, high=10)
     assert [(row.row, row.column, row.value) for row in error.value.rows] == [(4, "label", 10.5), (5, "label", -1.0)]
-    assert error.value.rows[0].reason.startswith("is outside of the scale 0 to 10.")
+    assert error.value.rows[0].reason.startswith("is outside the scale 0 to 10.")
     kept = Annotations.read("a.csv", kind="regression", low=0, high=10, on_bad_rows="reject", rejects="bad.csv")
     assert (kept.labels.tolist(), kept.num_rejected) == ([0, 10, 5], 2)
     assert [(row["row"], row["original"]) for row in read_csv("bad.csv")] == [("4", "c,u,10.5"), ("5", "d,u,-1")]

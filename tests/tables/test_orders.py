@@ -48,14 +48,14 @@ def test_a_list_in_order_is_text_or_a_list(text, order):
         ("a", "is a list of one task: there is nothing to compare. Remove the row."),
         (
             "a,b, c",
-            "is a list of one task: there is nothing to compare. If it is several, write a>b>c, the best first.",
+            "is a list of one task: there is nothing to compare. If it is several tasks, write a>b>c, best first.",
         ),
         ("[]", "is a list of one task"),
         ("a>b>a", "has 'a' twice"),
-        ("[1, [2]", "is not a list in order. Write a>b=c"),
-        ("[a, b]", "is not a list in order"),
-        ('[{"value": "a"}, "b"]', "holds something else than names"),
-        ("[null, 'a']", "is not a list in order"),
+        ("[1, [2]", "is not an ordered list. Write a>b=c"),
+        ("[a, b]", "is not an ordered list"),
+        ('[{"value": "a"}, "b"]', "contains something other than names"),
+        ("[null, 'a']", "is not an ordered list"),
     ],
 )
 def test_what_is_no_list_in_order_says_what_to_write(text, says):

@@ -64,13 +64,13 @@ def test_all_other_methods_refuse_repeated_answers_with_what_to_do():
     others = [name for name in METHODS if name not in ("majority-vote", "dawid-skene")]
     assert len(others) == 8
     for name in others:
-        with pytest.raises(DataError, match=r"takes one label .*on_duplicate='first'"):
+        with pytest.raises(DataError, match=r"needs one label .*on_duplicate='first'"):
             create(name).fit(repeated())
 
 
 def test_tables_measures_and_training_refuse_repeated_answers():
     for use in (Annotations.to_dense, quality_report, lambda found: pair_rows(np.zeros((3, 1)), found)):
-        with pytest.raises(DataError, match="takes one label by an annotator for a task"):
+        with pytest.raises(DataError, match="needs one label per annotator and task"):
             use(repeated())
 
 

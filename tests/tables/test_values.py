@@ -136,7 +136,7 @@ def test_a_text_that_holds_no_regions_is_named_with_its_row_and_can_be_left_out(
 def test_what_belongs_to_classes_or_numbers_is_refused():
     with pytest.raises(ConfigError, match="classes do not belong to kind 'free-text'"):
         written(classes=TEXTS[:2])
-    with pytest.raises(DataError, match="has no place for annotations of kind 'region'"):
+    with pytest.raises(DataError, match="cannot represent annotations of kind 'region'"):
         Annotations.from_dense(np.zeros((2, 2), int), kind="region")
     with pytest.raises(DataError, match="a scale belongs to annotations of kind 'regression'"):
         written().check_scale(0, 1)

@@ -59,7 +59,7 @@ def test_what_does_not_fit_is_said():
         train(TextSettings(kind="regression"), TEXTS)
     with pytest.raises(DataError, match=r"needs ratings \[N\]"):
         train(TextSettings("aggregated", kind="regression"), TEXTS, annotations=ANNOTATIONS)
-    with pytest.raises(DataError, match="outside of the scale"):
+    with pytest.raises(DataError, match="outside the scale"):
         train(TextSettings(kind="regression", high=5), TEXTS, annotations=ANNOTATIONS)
     with pytest.raises(DataError, match="none of the 240 texts has a word"):
         train(TextSettings(kind="regression"), ["..."] * 240, annotations=ANNOTATIONS)

@@ -1,1 +1,1 @@
-"""Algorithms for classes, one a file."""
+"""Algorithms for classes, one per file."""

@@ -1,4 +1,4 @@
-"""Dawid-Skene: every annotator has a confusion matrix, found by expectation maximisation."""
+"""Dawid-Skene: one confusion matrix per annotator, estimated by expectation maximisation."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ STARTS = ("votes", "one-coin")
 
 
 def update(counts: Counts, prior: float = 0.01, diagonal: float = 1.0) -> Params:
-    """M-step: the most probable parameters under the counts and a Dirichlet prior.
+    """M-step: the most probable parameters given the counts and a Dirichlet prior.
 
     confusion[r, k, l] = (counts[r, k, l] + prior + diagonal [k = l]) / sum over l, class_prior[k] ~ counts[k] + prior.
-    A row that nothing is known of is the prior's own mean: with no prior at all, uniform.
+    A row without data is the prior's mean; without a prior it is uniform.
 
     Args:
         counts: counts of all annotations.
         prior: pseudo-count of each cell.
-        diagonal: further pseudo-count of each diagonal cell.
+        diagonal: additional pseudo-count of each diagonal cell.
     """
     logs = normalised_logs(counts.table, prior + diagonal * np.eye(counts.num_classes))
     return Params(logs.transpose(0, 2, 1), np.log(np.maximum(shares_of(counts.classes + prior), TINY)))
@@ -64,11 +64,11 @@ def update(counts: Counts, prior: float = 0.01, diagonal: float = 1.0) -> Params
 
 
 def objective(counts: Counts, params: Params, prior: float = 0.01, diagonal: float = 1.0) -> float:
-    """What EM never lets fall: log-likelihood plus log prior density (up to a constant), in nats.
+    """Objective that never falls in EM: log-likelihood plus log prior density (up to a constant), in nats.
 
     Args:
-        counts: made with `params`.
-        params: where the objective is taken.
+        counts: counts computed with `params`.
+        params: parameters at which the objective is evaluated.
         prior: as in `update`.
         diagonal: as in `update`.
     """
@@ -80,10 +80,10 @@ def objective(counts: Counts, params: Params, prior: float = 0.01, diagonal: flo
 
 
 def start_weights(num_annotators: int, start: int, seed: int) -> NDArray[np.float64]:
-    """Weights of the annotators' votes that a start begins from, [R].
+    """Weights of the annotators' votes with which a start begins, [R].
 
-    Start 0 is the plain vote. The others draw weights from Exp(1) (a Bayesian bootstrap over annotators): starts
-    differ, and yet classes keep their meaning, which they would lose from random posteriors.
+    Start 0 is the plain vote. The others draw weights from Exp(1) (a Bayesian bootstrap over annotators), which makes
+    the starts differ but keeps the meaning of the classes, unlike random posteriors.
     """
     if start == 0:
         return np.ones(num_annotators)
@@ -92,39 +92,39 @@ def start_weights(num_annotators: int, start: int, seed: int) -> NDArray[np.floa
 
 @dataclass(frozen=True)
 class DawidSkene(Incremental, Iterative):
-    """Annotators with confusion matrices (Dawid and Skene, Applied Statistics 28(1), 1979), fitted by EM.
+    """Confusion matrices of annotators (Dawid and Skene, Applied Statistics 28(1), 1979), fitted by EM.
 
     The truth of task i is class k with probability rho[k]; annotator r then says l with probability pi[r, k, l].
 
     - E-step: q[i, k] ~ rho[k] * product over the task's annotations of pi[r, k, said], in log space.
     - M-step: pi[r, k, l] ~ sum of q[i, k] where r said l, plus the prior; rho[k] ~ sum of q[i, k], plus the prior.
 
-    Starts from vote shares, or from the posteriors of `OneCoinDawidSkene`. The prior is small because annotators often
-    have few labels: one pseudo-count in every cell drowns them (on Music it takes accuracy from .77 to .55).
+    Starts from vote shares, or from the posteriors of `OneCoinDawidSkene`. The default prior is small because
+    annotators often have few labels: one pseudo-count per cell outweighs them (Music: .55 instead of .77).
 
-    With `confidence`, an answer is a distribution s over the classes: the annotation's confidence for its label, the
-    rest evenly for the others. It takes the place of the label that the annotator has in mind, with the likelihood
-    `sum_l s[l] pi[r, k, l]`; the M-step counts the labels by their probability given s and k, and EM starts from mean
-    answers, as Platanios et al. (2020, equation 8) do. For the model see `SoftAnswers`.
+    With `confidence`, an answer is a distribution s over the classes: the annotation's confidence for its label, and
+    the rest spread evenly over the others. It stands for the label that the annotator has in mind, and has the
+    likelihood `sum_l s[l] pi[r, k, l]`. The M-step counts labels by their probability given s and k, and EM starts from
+    mean answers, as in Platanios et al. (2020, equation 8). `SoftAnswers` describes the model.
 
     Args:
-        max_iter: most iterations of a start, an E-step and an M-step each; the M-step that makes the first parameters
-            of the votes comes before them, as in scikit-learn's mixtures.
-        tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation. EM's
-            long tail past 1e-5 fits noise as a rule (web: .830 at 1e-5, .822 at 1e-6, .819 at 1e-9).
-        prior: pseudo-count of every cell of a confusion matrix, and of every class. 0: maximum likelihood.
-        diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not.
+        max_iter: maximum number of iterations per start, an E-step and an M-step each. The M-step that computes the
+            first parameters from the votes is not counted, as in scikit-learn's mixtures.
+        tol: converged if an iteration raises the objective by at most this, in nats per annotation. Further iterations
+            usually fit noise (web: .830 at 1e-5, .822 at 1e-6, .819 at 1e-9).
+        prior: pseudo-count of each cell of a confusion matrix, and of each class. 0: maximum likelihood.
+        diagonal: additional pseudo-count of diagonal cells: the belief that annotators are right more often than not.
         num_starts: number of starts; the one with the highest objective is kept. The first is `start` (or `initial`),
-            the others weigh annotators' votes at random.
+            the others weight annotators' votes at random.
         start: what the first start begins with: "votes", the shares of the plain vote; or "one-coin", the posteriors of
-            `OneCoinDawidSkene` with its own settings (which takes all labels whole, also with `confidence`). It does
-            not run on Beam: fit one coin there, and give its result as `initial`.
+            `OneCoinDawidSkene` with its default settings (which ignores confidences). It does not run on Beam: fit one
+            coin there, and pass its result as `initial`.
         seed: seed of the starts, and of random ties.
-        confidence: whether annotations count by their column `confidence`, a probability; where it is missing (NaN),
-            the label counts whole. It takes 8 K bytes an annotation and does not run on Beam.
+        confidence: whether the column `confidence` of the annotations is used as the probability of the label; labels
+            without one (NaN) are taken as certain. Needs 8 K bytes per annotation, and does not run on Beam.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -159,31 +159,31 @@ class DawidSkene(Incremental, Iterative):
     def fit(
         self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None, prior: Prior = None
     ) -> Aggregation:
-        """Finds truths and confusion matrices together.
+        """Estimates truths and confusion matrices jointly.
 
-        Memory beyond the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
-        (the result), and 8 K**2 an annotator for the parameters and for each thread's counts.
+        Memory in addition to the annotations: 5 bytes per annotation (8 for more than 256 classes), 16 + 8 K per task
+        (the result), and 8 K**2 per annotator for the parameters and for each thread's counts.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
-            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the
-                likelihood counts it.
+            gold: known class codes, int [N], -1 where unknown. The posteriors of these tasks are fixed, and the
+                likelihood includes them.
             initial: starting point of the first start instead of `start`: posteriors [N, K], confusions [R, K, K] (with
                 equal class prior), or an earlier `Aggregation` of the same annotators and classes.
-            prior: an earlier result for classes, whose annotations count for annotators and classes as if they were
-                fitted here with the posteriors that they had; annotators and classes are matched by name, and those
-                that only the prior has follow in the result. Its tasks are not aggregated again.
+            prior: an earlier result for classes. Its annotations, with their posteriors there, count in the estimates
+                of annotators and classes. Annotators and classes are matched by name; those that only the prior has are
+                last in the result. Its tasks are not aggregated again.
 
         Returns:
             Posteriors under the last parameters. `history` is the penalised log-likelihood (see `objective`) at the
-            start and after each iteration. Ties are drawn, as in `MajorityVote`.
+            start and after each iteration. Ties are broken at random, as in `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, `gold`, `initial` or `prior` does not fit them, or
-                with `confidence` one is missing or outside of 0 to 1.
+            DataError: annotations are not of kind classification, `gold`, `initial` or `prior` does not match them, or
+                a confidence that is used is missing or outside 0 to 1.
 
         Warns:
-            ConvergenceWarning: `max_iter` was not enough.
+            ConvergenceWarning: `max_iter` was reached.
         """
         check_classification(annotations, self.title)
         annotations, history = with_prior(annotations, prior, self.title)
@@ -212,14 +212,14 @@ class DawidSkene(Incremental, Iterative):
         return history.noted(self.result(annotations, best, posteriors, labels))
 
     def _begin(self, annotations: Annotations, gold: ArrayLike | None, initial: Initial) -> NDArray[np.float64] | None:
-        """Posteriors that the first start begins with, [N, K]; None for those of the votes."""
+        """Posteriors for the first start, [N, K]; None to start from the votes."""
         if initial is None and self.start == "one-coin":
-            with ignored(ConvergenceWarning, VotesWarning):  # only a start; what is said of the result counts
+            with ignored(ConvergenceWarning, VotesWarning):  # only a start; warnings about the result count
                 return OneCoinDawidSkene().fit(annotations, gold).posteriors
         return initial_posteriors(initial, annotations)
 
     def step(self, run: Run[Params], counts: Counts) -> Run[Params]:
-        """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is."""
+        """Runs one iteration, given the counts of all blocks under `run.params`; a finished run is unchanged."""
         return self._advance(
             run,
             objective(counts, run.params, self.prior, self.diagonal),
@@ -230,13 +230,13 @@ class DawidSkene(Incremental, Iterative):
     def result(
         self, annotations: Annotations, run: Run[Params], posteriors: NDArray[np.float64], labels: NDArray[np.int64]
     ) -> Aggregation:
-        """What `fit` gives back for the chosen run, its posteriors [N, K] and their labels [N]."""
+        """Creates the result of `fit` from the chosen run, its posteriors [N, K] and their labels [N]."""
         return Aggregation.of(
             "dawid-skene", annotations, posteriors, labels, run.params, confidence=self.confidence, **run.facts
         )
 
     def warm_start(self, annotations: Annotations, initial: Initial) -> Run[Params] | None:
-        """A run that begins with given confusions [R, K, K] or an earlier `Aggregation`, see `fit`; else None."""
+        """Returns a run that starts from confusions [R, K, K] or an earlier `Aggregation`, see `fit`; else None."""
         if initial is None or (not isinstance(initial, Aggregation) and np.ndim(initial) == 2):
             return None
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes

@@ -1,4 +1,4 @@
-"""EBCC: annotators whose errors correlate, because tasks of one class come in subtypes."""
+"""EBCC: annotators with correlated errors, because the tasks of a class come in subtypes."""
 
 from __future__ import annotations
 
@@ -29,45 +29,45 @@ if TYPE_CHECKING:
 
 LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
 MAX_CELLS = 2**27  # of the parameters' table: a gibibyte
-MAX_WORK = 2**28  # cells of the tables of all starts, each of which is computed in up to max_iter iterations
-U = np.uint64  # signed indices cost a wrap-around check each
+MAX_WORK = 2**28  # cells of the tables of all starts, each computed in up to max_iter iterations
+U = np.uint64  # signed indices need a wrap-around check each
 
 
 @dataclass(frozen=True)
 class EBCC(Iterative):
     """Enhanced Bayesian classifier combination, by variational Bayes.
 
-    (Li, Rubinstein and Cohn, "Exploiting worker correlation for label aggregation in crowdsourcing", ICML 2019.) Where
-    iBCC takes annotators as independent given the class, here each class has M subtypes, and annotators are
+    (Li, Rubinstein and Cohn, "Exploiting worker correlation for label aggregation in crowdsourcing", ICML 2019.) While
+    iBCC treats annotators as independent given the class, here each class has M subtypes, and annotators are
     independent given the subtype: an ostrich among birds misleads many at once. Task i is of class k with probability
     tau[k] and of its subtype m with probability pi[k, m]; annotator r then says l with probability v[r, k, m, l].
 
         tau ~ Dirichlet(class_prior),    pi[k] ~ Dirichlet(subtype_prior / M each),
-        v[r, k, m] ~ Dirichlet(prior, and diagonal more at k).
+            v[r, k, m] ~ Dirichlet(prior, plus diagonal at k).
 
-    Mean field: each task's (class, subtype), tau, each pi[k] and each v[r, k, m] are taken as independent. The defaults
-    are the authors'. Subtypes that are not needed stay empty; with `subtypes=1` this is iBCC.
+    Mean field: each task's (class, subtype), tau, each pi[k] and each v[r, k, m] are treated as independent. The
+    defaults are the authors'. Unneeded subtypes stay empty; with `subtypes=1` this is iBCC.
 
-    There are many optima. The first start has one subtype a class; the others draw each task's subtypes from
-    Dirichlet(1, ..., 1), and the start with the highest bound is kept. The draws follow from who answered what next to
-    whom (`_colours`), not from codes: other names for tasks, annotators or classes give the same result. Starts run on
-    all cores.
+    There are many optima. The first start has one subtype per class; the others draw each task's subtypes from
+    Dirichlet(1, ..., 1), and the start with the highest bound is kept. The draws depend on the pattern of the
+    annotations (`_colours`), not on codes: renaming tasks, annotators or classes does not change the result. Starts run
+    on all cores.
 
     Args:
-        max_iter: most iterations of a start, an E-step and an M-step each; the M-step that makes the first parameters
-            of the votes comes before them, as in scikit-learn's mixtures.
-        tol: a start has converged when an iteration raises the bound by no more than this, in nats per annotation.
-        subtypes: M.
+        max_iter: maximum number of iterations per start, an E-step and an M-step each. The M-step that computes the
+            first parameters from the votes is not counted, as in scikit-learn's mixtures.
+        tol: a start has converged if an iteration raises the bound by at most this, in nats per annotation.
+        subtypes: M, number of subtypes per class.
         subtype_prior: pseudo-count of all subtypes of a class together, 1e-5 or more.
-        prior: pseudo-count of every cell of v, 1e-6 or more.
-        diagonal: further pseudo-count where the annotator is right.
-        class_prior: pseudo-count of each class, 1e-6 or more. None: as many as the class has votes (shares of votes,
-            summed over tasks; 1 at least), as the authors set it for their figures.
+        prior: pseudo-count of each cell of v, 1e-6 or more.
+        diagonal: additional pseudo-count of right answers.
+        class_prior: pseudo-count of each class, 1e-6 or more. None: the number of votes of the class (vote shares
+            summed over tasks, at least 1), as the authors set it for their figures.
         num_starts: number of starts.
         seed: seed of the starts, and of random ties.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -79,7 +79,7 @@ class EBCC(Iterative):
         ['cat', 'dog', 'cat']
 
     Needs:
-        Few classes and many annotations; time.
+        Few classes, many annotations and time.
 
     Source:
         Y. Li, B. Rubinstein, T. Cohn: Exploiting Worker Correlation for Label Aggregation in Crowdsourcing. ICML 2019.
@@ -100,38 +100,38 @@ class EBCC(Iterative):
     whole_table: ClassVar[bool] = True  # no blocks; see `check_blocks_are_irrelevant`
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
-        """Finds truths, subtypes and annotators together.
+        """Estimates truths, subtypes and annotators jointly.
 
-        Memory beyond the table of annotations: 8 bytes an annotation, 24 K a task, and for each thread 8 K M a task
-        and 24 M K**2 an annotator.
+        Memory in addition to the annotations: 8 bytes per annotation, 24 K per task, and for each thread 8 K M per task
+        and 24 M K**2 per annotator.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
-            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout (their subtype
-                is free), and the bound counts it.
+            gold: known class codes, int [N], -1 where unknown. The classes of these tasks are fixed (their subtypes are
+                not), and the bound includes them.
             initial: starting point of every start instead of vote shares: posteriors [N, K], or an earlier
-                `Aggregation` of the same tasks and classes, whose posteriors count.
+                `Aggregation` of the same tasks and classes, whose posteriors are used.
 
         Returns:
-            Posteriors under the last beliefs of the best start; where there are no annotations, the class prior.
+            Posteriors under the last beliefs of the best start; the class prior for tasks without annotations.
             `confusions` are posterior means, P(annotator says l | class k) over all its subtypes, and `class_prior` is
             the posterior mean of tau. `log_likelihood` is that of the annotations (and known classes) under the
             posterior means of tau, pi and v. `history` is the variational lower bound at the start and after each
-            iteration. Ties are drawn, as in `MajorityVote`.
+            iteration. Ties are broken at random, as in `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, `gold` or `initial` does not fit them, or the table
-                of annotators, R M K**2 numbers, would not fit a gibibyte, or has more than 2**28 in all starts.
+            DataError: annotations are not of kind classification, `gold` or `initial` does not match them, or the table
+                of annotators, R M K**2 numbers, exceeds a gibibyte, or 2**28 numbers in all starts together.
 
         Warns:
-            ConvergenceWarning: `max_iter` was not enough for the start that is kept.
+            ConvergenceWarning: the best start reached `max_iter`.
         """
         check_classification(annotations, self.title)
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
         cells = num_annotators * self.subtypes * num_classes**2
         if cells > MAX_CELLS:
             raise DataError(
-                f"EBCC keeps {self.subtypes} confusion matrices an annotator, at most {MAX_CELLS:,} numbers in all, "
+                f"EBCC needs {self.subtypes} confusion matrices per annotator, at most {MAX_CELLS:,} numbers in all, "
                 f"got {num_annotators:,} annotators and {num_classes} classes: use fewer subtypes, or IBCC."
             )
         if cells * self.num_starts > MAX_WORK:
@@ -162,7 +162,7 @@ class EBCC(Iterative):
         )
 
     def _draws(self, start: int, colours: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None) -> NDArray[np.float64]:
-        """Probabilities of the subtypes [N, K, M], to begin a start with: all in the first, or drawn by `_colours`."""
+        """First probabilities of the subtypes [N, K, M]: all in the first subtype, or drawn by `_colours`."""
         if not start or colours is None:
             return np.eye(1, self.subtypes)[None]
         tasks, classes = colours
@@ -176,7 +176,7 @@ class EBCC(Iterative):
 
 @dataclass(frozen=True, eq=False)
 class _Beliefs:
-    """Dirichlet distributions by what the data added to the priors.
+    """Dirichlet distributions, represented by the counts that the data add to the priors.
 
     Attributes:
         table: counts `[annotator, said, class * M + subtype]`, [R, K, K M].
@@ -188,7 +188,7 @@ class _Beliefs:
 
 
 class _Model:
-    """The data with the priors: what all starts share."""
+    """The data and the priors, which all starts share."""
 
     def __init__(self, settings: EBCC, block: Block, num_annotators: int, votes: NDArray[np.float64]):
         self.settings, self.block, self.num_annotators = settings, block, num_annotators
@@ -203,7 +203,7 @@ class _Model:
             self.classes = np.full(self.num_classes, settings.class_prior)
 
     def ascend(self, first: NDArray[np.float64]) -> Run[_Beliefs]:
-        """One start, from posteriors of class and subtype [N, K, M]."""
+        """Runs one start from posteriors of class and subtype [N, K, M]."""
         run, settings = Run(self.count(fixed_posteriors=first)[0]), self.settings
         while not run.done:
             table, states, divergence = self.expect(run.params)
@@ -213,7 +213,7 @@ class _Model:
         return run
 
     def expect(self, beliefs: _Beliefs) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """Expected logarithms of v and of tau pi, and the divergence from the priors."""
+        """Returns expected logarithms of v and of tau pi, and the divergence from the priors."""
         table, divergence = expected_logs(beliefs.table, self.cells)
         classes, of_classes = expected_logs(beliefs.states.sum(axis=1).reshape(1, -1, 1), self.classes[:, None])
         subtypes, of_subtypes = expected_logs(beliefs.states.T[None], self.subtypes)
@@ -226,9 +226,9 @@ class _Model:
         fixed_posteriors: NDArray[np.float64] = NOTHING,
         posteriors: NDArray[np.float64] = NOTHING,
     ) -> tuple[_Beliefs, float]:
-        """E-step with what it adds to the next, and the log probability of the annotations.
+        """E-step; returns the next counts, and the log-probability of the annotations.
 
-        With `fixed_posteriors`: the counts under them.
+        With `fixed_posteriors`, returns the counts under them.
         """
         shape = self.num_annotators, *self.cells.shape
         width = self.cells.shape[1]
@@ -246,7 +246,7 @@ class _Model:
         return beliefs, evidence
 
     def result(self, beliefs: _Beliefs) -> tuple[NDArray[np.float64], Params, float]:
-        """Posteriors [N, K]; mean confusions and class prior; log probability of the annotations under the means."""
+        """Posteriors [N, K]; mean confusions and class prior; log-probability of the annotations under the means."""
         num_classes, width = self.num_classes, self.cells.shape[1]
         joint = np.zeros((len(self.block.tasks), width))
         self.count(*self.expect(beliefs)[:2], posteriors=joint)
@@ -267,7 +267,7 @@ class _Model:
 def _sweep(  # type: ignore[no-untyped-def]  # for Numba
     starts, annotators, labels, gold, log_table, log_states, fixed_posteriors, posteriors, table, states, num_classes
 ):
-    """E-step of all tasks that carry information, and what they add to `table` and `states`; returns the evidence.
+    """E-step of all informative tasks, which adds to `table` and `states`; returns the log evidence.
 
     Matrices are flat. `fixed_posteriors` and `posteriors` may be empty.
     """
@@ -320,10 +320,11 @@ def _sweep(  # type: ignore[no-untyped-def]  # for Numba
 
 
 def _colours(block: Block, num_annotators: int, num_classes: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """A number for each task and class that tells those apart which the annotations tell apart.
+    """Numbers for tasks and classes that differ wherever the annotations distinguish them.
 
-    Weisfeiler and Lehman's refinement: tasks, annotators and classes begin alike, and repeatedly become the sum of
-    what is around them, hashed. Sums of integers modulo 2**64 depend on no order, so other codes permute the colours.
+    Weisfeiler and Lehman's refinement: tasks, annotators and classes start equal, and are repeatedly replaced by a hash
+    of the sum of their neighbours. Sums of integers modulo 2**64 depend on no order, so renumbering permutes the
+    colours.
     """
     who, where, what = block.annotator_ids.astype(np.int64), block.index, block.labels.astype(np.int64)
     tasks, annotators, classes = (np.ones(size, np.uint64) for size in (len(block.tasks), num_annotators, num_classes))

@@ -1,4 +1,4 @@
-"""GLAD: annotators have abilities, tasks have difficulties, and their product decides who is right."""
+"""GLAD: abilities of annotators and difficulties of tasks, whose product gives the probability of a right label."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
 CLASS_PRIORS = ("uniform", "estimated")
-RELAXATION = 1.8  # of the abilities' step; anything in (0, 2) lets nothing fall, see `update`
+RELAXATION = 1.8  # of the abilities' step; the objective never falls for values in (0, 2), see `update`
 NOTHING = np.empty((0, 0))
 
 
 @dataclass(frozen=True, eq=False)
 class Abilities:
-    """What all blocks share between two steps.
+    """Parameters that all blocks share in an iteration.
 
     Attributes:
         alpha: ability of each annotator, [R].
@@ -52,15 +52,15 @@ class Abilities:
 
 @dataclass(frozen=True, eq=False)
 class GladCounts(Additive):
-    """What a block adds to the M-step of the abilities; `a + b` is what both blocks add.
+    """What a block adds to the M-step of the abilities; `a + b` is the sum of two blocks.
 
     Attributes:
-        pull: sum over each annotator's annotations of (q - 1/2) beta, [R], where q is the posterior of what it said.
-        weight: sum of beta**2 tanh(x/2) / (2x), [R], where x is the present alpha beta.
-        classes: expected number of tasks of each class, [K]; tasks that carry no information are not counted.
-        log_likelihood: log probability (nats) of annotations and known classes; 0 where posteriors were given.
+        pull: sum over each annotator's annotations of (q - 1/2) beta, [R], where q is the posterior of its label.
+        weight: sum of beta**2 tanh(x/2) / (2x), [R], where x is the current alpha beta.
+        classes: expected number of tasks of each class, [K], without tasks that carry no information.
+        log_likelihood: log-probability (nats) of annotations and known classes; 0 if posteriors were passed.
         log_prior: log density (up to a constant) of the tasks' b, nats.
-        num_annotations: number of annotations that were counted.
+        num_annotations: number of annotations counted.
     """
 
     pull: NDArray[np.float64]
@@ -75,18 +75,18 @@ class GladCounts(Additive):
 
 
 def update(counts: GladCounts, params: Abilities, settings: GLAD) -> Abilities:
-    """M-step of the abilities: a quadratic lower bound is raised, so nothing can overshoot and no step is searched for.
+    """M-step of the abilities: maximises a quadratic lower bound, without overshooting or a line search.
 
     log(2 cosh(x/2)) is concave in x**2, hence below its tangent there (Jaakkola and Jordan, Statistics and Computing
-    10, 2000). With it each ability's part of the expected log-likelihood is bounded by a parabola that touches at the
-    present value and has its top at (mean / variance + pull) / (1 / variance + weight). The step goes 1.8 times as far
-    as the top: short of twice the way, a parabola is still higher than where the step began. That saves a third of
-    the iterations on slow sets.
+    10, 2000). So each ability's part of the expected log-likelihood is bounded below by a parabola that touches it at
+    the current value and has its maximum at (mean / variance + pull) / (1 / variance + weight). The step goes 1.8 times
+    as far as this maximum: up to twice as far, the parabola is higher than at the current value. That saves a third of
+    the iterations on slow data sets.
 
     Args:
-        counts: counts of all annotations, made with `params`.
-        params: the present ones.
-        settings: priors of the abilities and classes.
+        counts: counts of all annotations, computed with `params`.
+        params: current parameters.
+        settings: priors of abilities and classes.
     """
     variance = settings.alpha_variance
     top = (settings.alpha_mean / variance + counts.pull) / (1 / variance + counts.weight)
@@ -98,11 +98,11 @@ def update(counts: GladCounts, params: Abilities, settings: GLAD) -> Abilities:
 
 
 def objective(counts: GladCounts, params: Abilities, settings: GLAD) -> float:
-    """What EM never lets fall: log-likelihood plus log prior density (up to a constant), in nats.
+    """Objective that never falls in EM: log-likelihood plus log prior density (up to a constant), in nats.
 
     Args:
-        counts: made with `params`.
-        params: where the objective is taken.
+        counts: counts computed with `params`.
+        params: parameters at which the objective is evaluated.
         settings: prior of the abilities.
     """
     penalty = float(((params.alpha - settings.alpha_mean) ** 2).sum()) / (2 * settings.alpha_variance)
@@ -115,24 +115,24 @@ def expect(
     settings: GLAD,
     out: NDArray[np.float64] = NOTHING,
 ) -> tuple[GladCounts, list[NDArray[np.float64]]]:
-    """E-step of some blocks, M-step of their tasks' difficulties, and what they add to that of the abilities.
+    """E-step of some blocks, M-step of their tasks' difficulties, and their part in the M-step of the abilities.
 
     Args:
-        items: blocks of T tasks; log inverse difficulty of the tasks, [T]; and posteriors [T, K] to use instead of the
-            E-step's, or `NOTHING`.
+        items: blocks of T tasks; log inverse difficulty b of the tasks, [T]; and posteriors [T, K] to use instead of
+            the E-step's, or `NOTHING`.
         params: parameters of R annotators and K classes.
         settings: priors of the difficulties.
-        out: where the posteriors of a single block go, [T, K]; then nothing else is computed.
+        out: array for the posteriors of a single block, [T, K]; then nothing else is computed.
 
     Returns:
-        The counts, of which the likelihoods belong to the old b and the rest to the new b; and the new b of each block.
+        The counts, with the likelihoods at the old b and the rest at the new b; and the new b of each block.
     """
     num_annotators, num_classes = len(params.alpha), len(params.class_prior)
     sums, classes = np.zeros((num_annotators, 2)), np.zeros(num_classes)
     likelihood, log_prior, results = 0.0, 0.0, []
     facts = params.alpha, params.class_prior
     for block, b, fixed in items:
-        block.check_codes(num_annotators, num_classes)  # the kernel trusts them
+        block.check_codes(num_annotators, num_classes)  # the kernel does not check them
         results.append(np.empty(len(b)))
         prior = settings.b_mean, settings.b_variance
         added = _kernel(*block.columns, *facts, b, *prior, fixed, sums, classes, results[-1], out)
@@ -146,13 +146,13 @@ def expect(
 def _kernel(  # type: ignore[no-untyped-def]  # for Numba
     starts, annotator_ids, labels, gold, alpha, class_prior, b, mean, variance, fixed, sums, classes, new, out
 ):
-    """A block's tasks: adds to `sums` [R, 2] (pull, weight) and `classes` [K], sets `new` [T]; or only fills `out`.
+    """Adds a block's tasks to `sums` [R, 2] (pull, weight) and `classes` [K], and sets `new` [T]; or only fills `out`.
 
     With x = alpha beta, s = 1 / (1 + exp(-x)): an annotation is right with log probability x - log(1 + exp(x)), and
-    says a certain wrong class with log(1 / (K - 1)) - log(1 + exp(x)).
+    says a given wrong class with log(1 / (K - 1)) - log(1 + exp(x)).
 
     Returns:
-        Log probability of the annotations and known classes, and of `b`, nats.
+        Log-probability of the annotations and known classes, and of `b`, nats.
     """
     num_classes = np.uint64(len(class_prior))
     u_zero, u_one = np.uint64(0), np.uint64(1)
@@ -167,9 +167,9 @@ def _kernel(  # type: ignore[no-untyped-def]  # for Numba
     longest = u_zero
     for task in range(np.uint64(len(starts) - 1)):
         longest = max(longest, np.uint64(starts[task + u_one] - starts[task]))
-    ability = np.empty(longest)  # of the task's annotators
-    right = np.empty(longest)  # posterior of what each said
-    chance = np.empty(longest)  # that each is right, s; and at another beta:
+    ability = np.empty(longest)  # abilities of the task's annotators
+    right = np.empty(longest)  # posterior of each annotator's label
+    chance = np.empty(longest)  # probability s that each is right; and at another beta:
     other = np.empty(longest)
     log_likelihood = 0.0
     log_prior = 0.0
@@ -217,8 +217,8 @@ def _kernel(  # type: ignore[no-untyped-def]  # for Numba
         else:
             for i in range(size):
                 right[i] = shares[np.uint64(labels[first + i])]
-            # f(b) = sum of (right x - log(1 + exp(x))) + log prior: a step of Newton's method, with that part of the
-            # curvature that is surely negative, and halved until f rises
+            # f(b) = sum of (right x - log(1 + exp(x))) + log prior: one Newton step, with only the part of the
+            # curvature that is always negative, halved until f rises
             drive, spread, height = 0.0, 0.0, 0.0
             for i in range(size):
                 drive += ability[i] * (right[i] - chance[i])
@@ -276,32 +276,31 @@ def _chances(ability, size, beta, chance):  # type: ignore[no-untyped-def]  # fo
 
 @dataclass(frozen=True)
 class GLAD(Iterative):
-    """Annotators of different ability and tasks of different difficulty, fitted by EM.
+    """Abilities of annotators and difficulties of tasks, fitted by EM.
 
-    Whitehill, Ruvolo, Wu, Bergsma and Movellan, "Whose vote should count more", NIPS 2009. The truth of task i is any
-    class with equal probability; annotator r says it with probability 1 / (1 + exp(-alpha[r] beta[i])), and each wrong
-    class with an equal share of the rest. Ability alpha[r] may be negative (who is wrong more often than not); inverse
+    Whitehill, Ruvolo, Wu, Bergsma and Movellan, "Whose vote should count more", NIPS 2009. All classes are equally
+    probable for the truth of task i; annotator r says it with probability 1 / (1 + exp(-alpha[r] beta[i])), and each
+    wrong class with an equal share of the rest. Ability alpha[r] may be negative (wrong more often than right); inverse
     difficulty beta[i] = exp(b[i]) is positive; alpha and b have normal priors.
 
     - E-step: posteriors of the classes, in log space.
-    - M-step: abilities as in `update`, each b by one safeguarded Newton step. Both raise the expected
-      log-likelihood without a step size to choose, so the objective never falls, and sums over blocks are all that
-      they need.
+    - M-step: abilities as in `update`, each b by one safeguarded Newton step. Both raise the expected log-likelihood
+      without a step size to choose, so the objective never falls, and both need only sums over blocks.
 
-    A task with one annotation tells nothing of its difficulty beyond the prior.
+    A single annotation says nothing about a task's difficulty beyond the prior.
 
     Args:
-        max_iter: most iterations, an E-step and an M-step each.
-        tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation.
-        alpha_mean: mean of the abilities' prior.
-        alpha_variance: its variance.
+        max_iter: maximum number of iterations, an E-step and an M-step each.
+        tol: converged if an iteration raises the objective by at most this, in nats per annotation.
+        alpha_mean: mean of the prior of abilities.
+        alpha_variance: variance of the prior of abilities.
         b_mean: mean of the prior of b = log(1 / difficulty).
-        b_variance: its variance.
+        b_variance: variance of the prior of b.
         class_prior: "uniform" as in the paper, or "estimated" from the posteriors.
         seed: seed of random ties.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -333,30 +332,30 @@ class GLAD(Iterative):
     seed: int = setting(0, SEED)
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
-        """Finds truths, abilities and difficulties together.
+        """Estimates truths, abilities and difficulties jointly.
 
-        Memory beyond the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 64 + 8 K a task
-        (b and the result), about 25 an annotator for the parameters and 16 for each thread's sums. An iteration's time
-        follows the annotations, whatever K.
+        Memory in addition to the annotations: 5 bytes per annotation (8 for more than 256 classes), 64 + 8 K per task
+        (b and the result), about 25 per annotator for the parameters and 16 for each thread's sums. The time of an
+        iteration is proportional to the annotations, whatever K.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
-            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the
-                likelihood counts it.
-            initial: starting point instead of the priors' means: posteriors [N, K]; an earlier result of this
-                class for the same annotators and classes, whose abilities count (and difficulties, if the tasks are
-                the same too); or any result for the same tasks and classes, whose posteriors count.
+            gold: known class codes, int [N], -1 where unknown. The posteriors of these tasks are fixed, and the
+                likelihood includes them.
+            initial: starting point instead of the priors' means: posteriors [N, K]; an earlier result of this class for
+                the same annotators and classes, whose abilities are used (and difficulties, if the tasks are also the
+                same); or any result for the same tasks and classes, whose posteriors are used.
 
         Returns:
-            Posteriors under the last parameters. `skills` is alpha, `difficulty` is 1 / beta; where nothing is
-            known both are what the priors' means say. `history` is the penalised log-likelihood (see `objective`) at
-            the start and after each iteration. Ties are drawn, as in `MajorityVote`.
+            Posteriors under the last parameters. `skills` is alpha, `difficulty` is 1 / beta; without data both follow
+            from the priors' means. `history` is the penalised log-likelihood (see `objective`) at the start and after
+            each iteration. Ties are broken at random, as in `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+            DataError: annotations are not of kind classification, or `gold` or `initial` does not match them.
 
         Warns:
-            ConvergenceWarning: `max_iter` was not enough.
+            ConvergenceWarning: `max_iter` was reached.
         """
         check_classification(annotations, self.title)
         blocks = blocks_of(annotations, gold)
@@ -372,7 +371,7 @@ class GLAD(Iterative):
             done = in_threads(partial(expect, params=run.params, settings=self), items, num_threads())
             counts, before = reduce(add, (counts for counts, _ in done)), run.params
             run = self._advance(run, objective(counts, before, self), counts, partial(update, counts, before, self))
-            if run.done:  # `values` stay the b that `run.params` were judged with
+            if run.done:  # `values` remain the b at which `run.params` were evaluated
                 break
             values = [new for _, results in done for new in results]
         warn_unless_converged(self, run, len(annotations))
@@ -391,7 +390,7 @@ class GLAD(Iterative):
         )
 
     def _begin(self, annotations: Annotations, initial: Initial = None) -> tuple[Run[Abilities], NDArray[np.float64]]:
-        """A run and the tasks' b [N] to begin with: the priors' means, or an earlier result's."""
+        """The first run and the tasks' first b [N]: the priors' means, or those of an earlier result."""
         num_tasks, num_classes = annotations.num_tasks, annotations.num_classes
         alpha = np.full(annotations.num_annotators, float(self.alpha_mean))
         class_prior = np.full(num_classes, 1 / num_classes)

@@ -1,4 +1,4 @@
-"""Hierarchical Dawid-Skene: annotators differ from a common matrix, by as much as the data show."""
+"""Hierarchical Dawid-Skene: annotators vary around a common confusion matrix, by as much as the data show."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from crowdzoo.aggregation.engine.confusions import Counts, Params, normalised_lo
 from crowdzoo.aggregation.engine.dirichlet import expected_logs, expected_tables
 from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
 
-STRENGTH = 4.0  # where the fit begins
+STRENGTH = 4.0  # at the start
 LEAST, MOST = 0.1, 1e4  # of the strength
-GUARD = 1.5  # factor by which class probabilities may differ from the shares of the votes
+GUARD = 1.5  # factor by which class probabilities may differ from vote shares
 HALVINGS = 60
 LEAST_SHARE = 1e-6  # of a cell of the common matrix: a Dirichlet distribution has positive parameters
 
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """What is believed of the annotators.
+    """Beliefs about the annotators.
 
     Attributes:
-        counts: what the data added to the pseudo-counts.
-        coin: the matrix that the common one is drawn to, columns sum to one, `[said, true]`, [K, K].
+        counts: counts that the data add to the pseudo-counts.
+        coin: mean of the prior of the common matrix, columns sum to one, `[said, true]`, [K, K].
         common: the common matrix, columns sum to one, `[said, true]`, [K, K].
-        strength: pseudo-counts that the common matrix is worth in each row of an annotator's matrix.
-        params: expected logarithms, which are in the E-step where Dawid-Skene has logarithms of estimates.
+        strength: pseudo-counts that the common matrix adds to each row of an annotator's matrix.
+        params: expected logarithms, which the E-step uses where Dawid-Skene has logarithms of estimates.
         divergence: Kullback-Leibler divergence of the annotators' matrices from their prior, nats.
     """
 
@@ -51,7 +51,7 @@ class Crowd:
 
 
 def start(counts: Counts) -> Crowd:
-    """What is believed at first: annotators near one coin, whose accuracy is that of all annotations together.
+    """First beliefs: annotators near one coin, with the accuracy of all annotations together.
 
     Args:
         counts: counts of all annotations under the starting posteriors.
@@ -66,12 +66,12 @@ def start(counts: Counts) -> Crowd:
 
 
 def update(counts: Counts, earlier: Crowd, annotators: float) -> Crowd:
-    """Common matrix and strength by one step of Minka's fixed point, then the annotators' matrices given them.
+    """Updates common matrix and strength by one step of Minka's fixed point, then the annotators' matrices.
 
     Args:
         counts: counts of all annotations under `earlier`.
-        earlier: what was believed.
-        annotators: how many annotations of one coin are added to each row of the common matrix.
+        earlier: the current beliefs.
+        annotators: number of one-coin annotations added to each row of the common matrix.
     """
     tables, slope = expected_tables(counts.table, earlier.strength * earlier.common)
     common = tables + annotators * earlier.coin
@@ -82,27 +82,27 @@ def update(counts: Counts, earlier: Crowd, annotators: float) -> Crowd:
 
 
 def crowd_of(counts: Counts, coin: NDArray[np.float64], common: NDArray[np.float64], strength: float) -> Crowd:
-    """What is believed, from what of it is kept; see `Crowd`."""
+    """Creates beliefs from their independent parts; see `Crowd`."""
     logs, divergence = expected_logs(counts.table, strength * common)
     log_prior = np.log(guarded_prior(counts.classes, counts.table.sum(axis=(0, 2))))
     return Crowd(counts, coin, common, strength, Params(logs.transpose(0, 2, 1), log_prior), divergence)
 
 
 def guarded_prior(counts: NDArray[np.float64], votes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The most probable class probabilities within a factor of 1.5 of the shares of the votes, [K].
+    """The most probable class probabilities within a factor of 1.5 of the vote shares, [K].
 
-    A class that is frequent among the posteriors draws doubtful tasks, and more so in the next iteration. The votes say
-    how frequent it can be at most, and a class that is rare among them stays rare.
+    A class that is frequent among the posteriors attracts doubtful tasks, and becomes even more frequent in the next
+    iteration. The votes limit how frequent it can be, and a class that is rare among them stays rare.
 
     Args:
         counts: expected number of tasks of each class, [K].
-        votes: annotations that name each class, [K].
+        votes: annotations of each class, [K].
     """
     shares = shares_of(votes + 1.0)
     low, high = shares / GUARD, shares * GUARD
     counts = np.maximum(counts, 1e-300)
     least, most = np.log((counts / high).min()), np.log((counts / low).max())
-    for _ in range(HALVINGS):  # of the multiplier of the constraint that they sum to one
+    for _ in range(HALVINGS):  # bisection of the multiplier of the constraint that they sum to one
         middle = (least + most) / 2
         if np.clip(counts / np.exp(middle), low, high).sum() > 1:
             least = middle
@@ -113,31 +113,31 @@ def guarded_prior(counts: NDArray[np.float64], votes: NDArray[np.float64]) -> ND
 
 @dataclass(frozen=True)
 class HierarchicalDawidSkene(VariationalBayes):
-    """Annotators whose confusion matrices are drawn around a common one, fitted by variational Bayes.
+    """Annotators with confusion matrices drawn around a common one, fitted by variational Bayes.
 
-    Row k of annotator r's matrix is drawn from Dirichlet(s * M[k]). The common matrix M is drawn to one coin, the
-    matrix of one accuracy for all classes, by `annotators` annotations in each row. The strength s, and M, have the
-    highest marginal likelihood (empirical Bayes). So an annotator with few annotations is taken for an average one, and
-    how much is few follows from how far annotators differ. (The model of Paun, Carpenter, Chamberlain, Hovy,
+    Row k of annotator r's matrix is drawn from Dirichlet(s * M[k]). The common matrix M is shrunk towards one coin, the
+    matrix with the same accuracy for all classes, by `annotators` annotations per row. The strength s, and M, maximise
+    the marginal likelihood (empirical Bayes). So an annotator with few annotations is treated as an average one, and
+    what counts as few depends on how much annotators differ. (The model of Paun, Carpenter, Chamberlain, Hovy,
     Kruschwitz and Poesio, "Comparing Bayesian models of annotation", TACL 2018, section 3.4, with Dirichlet instead of
     logistic-normal rows.)
 
     - Tasks: q[i, k] ~ rho[k] * exp(sum over the task's annotations of E[log pi[r, k, said]]).
     - Rows: Dirichlet(s * M[k] + expected counts).
-    - M and s: one step an iteration of the fixed point of Minka, "Estimating a Dirichlet distribution", 2000.
+    - M and s: one step per iteration of the fixed point of Minka, "Estimating a Dirichlet distribution", 2000.
     - rho: the mean posterior, within a factor of 1.5 of the shares of the votes (`guarded_prior`).
 
     Args:
-        max_iter: most iterations, an E-step and an M-step each; the M-step that makes the first parameters
-            of the votes comes before them, as in scikit-learn's mixtures.
-        tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation. The
-            strength goes on rising slowly for long. A smaller tolerance is not better: where annotators are not
-            independent, more iterations lead away from the votes.
-        annotators: annotations of one coin that each row of the common matrix begins with.
+        max_iter: maximum number of iterations, an E-step and an M-step each. The M-step that computes the first
+            parameters from the votes is not counted, as in scikit-learn's mixtures.
+        tol: converged if an iteration raises the bound by at most this, in nats per annotation. The strength keeps
+            rising slowly for many iterations. A smaller tolerance is not better: if annotators are not independent,
+            more iterations move the result away from the votes.
+        annotators: number of one-coin annotations that each row of the common matrix starts with.
         seed: seed of random ties.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -149,7 +149,7 @@ class HierarchicalDawidSkene(VariationalBayes):
         ['cat', 'dog', 'cat']
 
     Needs:
-        Annotators who do not make the same errors; few annotations by an annotator are enough.
+        Annotators who do not make the same errors; few annotations per annotator are enough.
 
     Source:
         Our own form of partial pooling; a sampler for it is the hierarchical Dawid-Skene model of S. Paun et al.:

@@ -1,4 +1,4 @@
-"""History: what an earlier result knows of annotators and classes, as pseudo-counts of a fit."""
+"""History: the counts of an earlier result for annotators and classes, as pseudo-counts of a fit."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-Prior: TypeAlias = Aggregation | None  # what `fit` takes
+Prior: TypeAlias = Aggregation | None  # argument of `fit`
 
 SHARED_TASKS = (
-    "{:,} of the tasks are in the prior as well. Their label is from the new annotations alone, and annotations that "
-    "are in both count twice for annotators: fit all annotations together if there are any."
+    "{:,} of the tasks are in the prior as well. Their labels depend only on the new annotations, and annotations that "
+    "are in both count twice for annotators: if there are any, fit all annotations together."
 )
 NO_SHARED_ANNOTATOR = "The prior has none of the annotators of these annotations. Check their names."
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What an earlier result adds to the counts of each M-step.
+    """Counts that an earlier result adds to each M-step.
 
     Attributes:
-        counts: pseudo-counts in the order of the annotators and classes that are fitted; None without a prior.
+        counts: pseudo-counts in the order of the annotators and classes of the fit; None without a prior.
         notes: sentences on what to check before using the result.
     """
 
@@ -38,19 +38,19 @@ class History:
     notes: tuple[str, ...] = ()
 
     def evidence(self, params: Params) -> float:
-        """Log-likelihood of the pseudo-counts, nats, as of tasks with a known class."""
+        """Returns the log-likelihood of the pseudo-counts, nats, as for tasks with a known class."""
         if self.counts is None:
             return 0.0
         return float((self.counts.table * params.log_table).sum() + self.counts.classes @ params.log_class_prior)
 
     def added(self, counts: Counts, params: Params | None = None) -> Counts:
-        """Counts of the annotations and the earlier ones together; with params, their log-likelihood as well."""
+        """Adds the earlier counts to those of the annotations; with params, also their log-likelihood."""
         if self.counts is None:
             return counts
         return counts + replace(self.counts, log_likelihood=0.0 if params is None else self.evidence(params))
 
     def noted(self, result: Aggregation) -> Aggregation:
-        """The result with these notes."""
+        """Adds these notes to a result."""
         return replace(result, notes=(*result.notes, *self.notes))
 
 
@@ -58,14 +58,14 @@ NO_HISTORY = History()
 
 
 def with_prior(annotations: Annotations, prior: Prior, title: str) -> tuple[Annotations, History]:
-    """The annotations with all annotators and classes of an earlier result, and what it knows of them.
+    """Extends annotations by the annotators and classes of an earlier result, and returns its counts.
 
-    Names are matched as text. Those that only the earlier result has follow the others, so that codes stay.
+    Names are matched as text. Those that only the earlier result has are added at the end, so that codes do not change.
 
     Args:
-        annotations: what is fitted.
+        annotations: annotations to fit.
         prior: an earlier result; None adds nothing.
-        title: of the method, for messages.
+        title: title of the method, for messages.
 
     Raises:
         DataError: `prior` is not an `Aggregation`, has no confusion matrices, or shares no class.
@@ -87,7 +87,7 @@ def with_prior(annotations: Annotations, prior: Prior, title: str) -> tuple[Anno
     annotators, rows = _joined(annotations.annotators, prior.annotators)
     counts = Counts.zero(len(annotators), len(classes))
     table, totals = prior.counts, prior.class_counts
-    if table is None or totals is None:  # of an earlier release, or a method that does not keep them
+    if table is None or totals is None:  # from an earlier release, or a method that does not store them
         totals = prior.posteriors[prior.annotations_per_task > 0].sum(axis=0)
         shares = totals / max(totals.sum(), 1)
         table = prior.annotations_per_annotator[:, None, None] * shares[:, None] * prior.confusions
@@ -102,7 +102,7 @@ def with_prior(annotations: Annotations, prior: Prior, title: str) -> tuple[Anno
 
 
 def _joined(names: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Names, then those of others that are not among them; and the place of each of the others, int64."""
+    """Appends the new ones of other names; also returns the index of each other name, int64."""
     place = {str(name): place for place, name in enumerate(names.tolist())}
     places = np.array([place.setdefault(str(name), len(place)) for name in others.tolist()], np.int64)
     whole = names.dtype.kind == others.dtype.kind == "i"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     pass
 
 LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
-ANSWERS, RIGHT = 5.0, 4.0  # that the prior of a row is worth, and how many of them are right
+ANSWERS, RIGHT = 5.0, 4.0  # labels that the prior of a row is worth, and how many of them are right
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Priors:
     """Pseudo-counts of the Dirichlet priors.
 
     Attributes:
-        cell: of every cell of a confusion matrix.
-        diagonal: further, of each diagonal cell.
-        classes: of each class.
+        cell: pseudo-count of each cell of a confusion matrix.
+        diagonal: additional pseudo-count of each diagonal cell.
+        classes: pseudo-count of each class.
     """
 
     cell: float
@@ -39,11 +39,11 @@ class Beliefs:
     """Dirichlet distributions of confusion rows and class probabilities.
 
     Attributes:
-        counts: what the data added to the priors' pseudo-counts.
-        priors: those.
-        params: expected logarithms, which are in the E-step where Dawid-Skene has logarithms of estimates. Their
+        counts: counts that the data add to the pseudo-counts.
+        priors: the pseudo-counts.
+        params: expected logarithms, which the E-step uses where Dawid-Skene has logarithms of estimates. Their
             exponentials are not probabilities: they sum to less than one.
-        divergence: Kullback-Leibler divergence from the priors, nats, over all rows and the class probabilities.
+        divergence: Kullback-Leibler divergence from the priors, nats, summed over all rows and the class probabilities.
     """
 
     counts: Counts
@@ -65,7 +65,7 @@ class Beliefs:
 
 
 def update(counts: Counts, priors: Priors) -> Beliefs:
-    """The best Dirichlet distributions given the tasks' posteriors, which enter by their counts.
+    """The optimal Dirichlet distributions given the tasks' posteriors, which enter through their counts.
 
     Args:
         counts: counts of all annotations.
@@ -86,32 +86,32 @@ class IBCC(VariationalBayes):
     """Independent Bayesian classifier combination, by variational Bayes.
 
     The model of Dawid and Skene, with class probabilities rho ~ Dirichlet(`class_prior`) and rows of the annotators'
-    confusion matrices pi[r, k] ~ Dirichlet(`prior`, and `diagonal` more at k) (Kim and Ghahramani, "Bayesian classifier
+    confusion matrices pi[r, k] ~ Dirichlet(`prior`, plus `diagonal` at k) (Kim and Ghahramani, "Bayesian classifier
     combination", AISTATS 2012; by variational Bayes: Simpson, Roberts, Psorakis and Smith, "Dynamic Bayesian
-    combination of multiple imperfect classifiers", 2013). Mean field: tasks, rows and rho are taken as independent.
+    combination of multiple imperfect classifiers", 2013). Mean field: tasks, rows and rho are treated as independent.
 
     - Tasks: q[i, k] ~ exp(E[log rho_k] + sum over the task's annotations of E[log pi[r, k, said]]).
     - Rows: Dirichlet(prior + expected counts), so E[log pi[r, k, l]] = digamma(a[r, k, l]) - digamma(a[r, k, all]).
 
-    Where an annotator has few labels the expected logarithm is far below the logarithm of the expectation: what is
-    hardly known weighs little. Starts from vote shares. The defaults are those of Li, Rubinstein and Cohn ("Exploiting
-    worker correlation for label aggregation in crowdsourcing", ICML 2019), and give their accuracies.
+    If an annotator has few labels, the expected logarithm is far below the logarithm of the expectation, so uncertain
+    estimates have little weight. Starts from vote shares. The defaults are those of Li, Rubinstein and Cohn
+    ("Exploiting worker correlation for label aggregation in crowdsourcing", ICML 2019), and reproduce their accuracies.
 
     Args:
-        max_iter: most iterations, an E-step and an M-step each; the M-step that makes the first parameters
-            of the votes comes before them, as in scikit-learn's mixtures.
-        tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation. The
-            published figures need 1e-8: the last tasks change long after the bound has all but stood still.
-        prior: pseudo-count of every cell of a confusion matrix, 1e-6 or more. None: `1 / (K - 1)` for K classes, so
+        max_iter: maximum number of iterations, an E-step and an M-step each. The M-step that computes the first
+            parameters from the votes is not counted, as in scikit-learn's mixtures.
+        tol: converged if an iteration raises the bound by at most this, in nats per annotation. The published figures
+            need 1e-8: the last tasks change long after the bound is nearly constant.
+        prior: pseudo-count of each cell of a confusion matrix, 1e-6 or more. None: `1 / (K - 1)` for K classes, so
             that the wrong labels of a row share one pseudo-count (1 for two classes, .25 each for five).
-        diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not. None:
-            what makes the diagonal 4 together with `prior`, `max(4 - prior, 0)`. With both None a row is worth five
+        diagonal: additional pseudo-count of the diagonal: the belief that annotators are right more often than not.
+            None: `max(4 - prior, 0)`, which makes the diagonal 4 in total. With both None a row is worth five
             labels, four of them right, whatever K.
         class_prior: pseudo-count of each class, 1e-6 or more.
         seed: seed of random ties.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -151,7 +151,7 @@ class IBCC(VariationalBayes):
 
 
 def _cells(prior: float | None, diagonal: float | None, num_classes: int) -> tuple[float, float]:
-    """Pseudo-counts of every cell and, further, of the diagonal; see `IBCC`."""
+    """Pseudo-counts of each cell, and the additional ones of the diagonal; see `IBCC`."""
     wrong = (ANSWERS - RIGHT) / max(num_classes - 1, 1)
     cell = wrong if prior is None else prior
     return cell, max(RIGHT - cell, 0.0) if diagonal is None else diagonal

@@ -1,6 +1,6 @@
-"""Iterative: a method that raises an objective until it no longer changes, and where it begins.
+"""Iterative: a method that raises an objective until it converges, and its starting point.
 
-VariationalBayes: those by Dirichlet distributions.
+VariationalBayes: the methods with Dirichlet distributions.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-Initial: TypeAlias = ArrayLike | Aggregation | None  # what `fit` takes
+Initial: TypeAlias = ArrayLike | Aggregation | None  # argument of `fit`
 P = TypeVar("P")
 
 
 class Iterative(Aggregator):
-    """Base of the methods with the settings `max_iter` and `tol`, whose state between two iterations is a `Run`.
+    """Base class of the methods with the settings `max_iter` and `tol`, whose state between iterations is a `Run`.
 
-    `max_iter` counts what comes after the start, as in scikit-learn: an E-step and an M-step each. Where the first
-    parameters are made of the votes, that M-step is not counted; a last E-step gives the posteriors.
+    `max_iter` counts iterations after the start, as in scikit-learn: an E-step and an M-step each. The M-step that
+    computes the first parameters from the votes is not counted; a last E-step computes the posteriors.
 
     Attributes:
-        title: the method's name in messages.
+        title: name of the method in messages.
     """
 
     max_iter: int
@@ -45,13 +45,13 @@ class Iterative(Aggregator):
     title: ClassVar[str]
 
     def _advance(self, run: Run[P], objective: float, counts: Additive, m_step: Callable[[], P]) -> Run[P]:
-        """One iteration with this method's settings; see `crowdzoo.aggregation.engine.run.advance`.
+        """Runs one iteration with the settings of this method; see `crowdzoo.aggregation.engine.run.advance`.
 
         Args:
-            run: so far.
-            objective: of `run.params`, nats.
-            counts: of all blocks, made with `run.params`.
-            m_step: gives the next parameters.
+            run: the run so far.
+            objective: objective at `run.params`, nats.
+            counts: counts of all blocks, computed with `run.params`.
+            m_step: returns the next parameters.
         """
         likelihood, number = counts.log_likelihood, counts.num_annotations
         later = advance(run, objective, likelihood, number, self.max_iter, self.tol, m_step)
@@ -59,16 +59,16 @@ class Iterative(Aggregator):
 
 
 def warn_unless_converged(method: Iterative, run: Run[Any], number: int) -> None:
-    """Says what to do about a run that is done without having converged.
+    """Warns if a finished run has not converged, and says what to do.
 
     Args:
-        method: whose run it is.
-        run: the one that is kept.
-        number: of annotations.
+        method: method of the run.
+        run: the best run.
+        number: number of annotations.
     """
     if not run.converged:
         change = run.last_rise(number)
-        warn_not_converged(method.title, method.max_iter, method.tol, change, "nats per annotation")
+        warn_not_converged(method.title, method.max_iter, method.tol, change, "gain in log-likelihood per annotation")
 
 
 # === Where an algorithm begins, if the caller says so ===
@@ -77,7 +77,7 @@ def warn_unless_converged(method: Iterative, run: Run[Any], number: int) -> None
 def first_answers(
     blocks: Sequence[Block], num_annotators: int, num_classes: int, first: NDArray[np.float64] | None, *, by_label: bool
 ) -> Answers:
-    """Answers of all blocks under `first_shares`, for a cell an annotator, or one an annotator and label."""
+    """Answers of all blocks under `first_shares`, with one cell per annotator, or per annotator and label."""
     shape = (num_annotators, num_classes) if by_label else (num_annotators,)
     votes = np.ones(num_annotators)
     answers = (given_answers(block, first_shares(block, votes, num_classes, first), shape) for block in blocks)
@@ -85,7 +85,7 @@ def first_answers(
 
 
 def same_crowd(initial: Initial, method: str, annotations: Annotations) -> TypeGuard[Aggregation]:
-    """Whether `initial` is an earlier result of that method, for the same annotators and classes."""
+    """Whether `initial` is an earlier result of the method for the same annotators and classes."""
     return (
         isinstance(initial, Aggregation)
         and initial.method == method
@@ -97,20 +97,20 @@ def same_crowd(initial: Initial, method: str, annotations: Annotations) -> TypeG
 def taken(
     annotations: Annotations, title: str, gold: ArrayLike | None, initial: Initial
 ) -> tuple[list[Block], NDArray[np.float64] | None]:
-    """Arguments of `fit` of the method with that title, checked: blocks, and posteriors [N, K] to begin from."""
+    """Checks the arguments of `fit` of a method; returns blocks, and posteriors [N, K] to start from."""
     check_classification(annotations, title)
     return blocks_of(annotations, gold), initial_posteriors(initial, annotations)
 
 
 def initial_posteriors(initial: Initial, annotations: Annotations) -> NDArray[np.float64] | None:
-    """Posteriors [N, K] to begin from; None stays None.
+    """Returns posteriors [N, K] to start from, or None.
 
     Args:
-        initial: posteriors [N, K], or an earlier `Aggregation` of the same tasks and classes, whose posteriors count.
+        initial: posteriors [N, K], an earlier `Aggregation` of the same tasks and classes for its posteriors, or None.
         annotations: N tasks, K classes.
 
     Raises:
-        DataError: another shape, rows that are not probabilities, or an `Aggregation` of other tasks or classes.
+        DataError: wrong shape, rows that are not probabilities, or an `Aggregation` of other tasks or classes.
     """
     if initial is None:
         return None
@@ -121,7 +121,7 @@ def initial_posteriors(initial: Initial, annotations: Annotations) -> NDArray[np
 
 
 def check_same(initial: Aggregation, annotations: Annotations, *names: str) -> None:
-    """Refuses an earlier result of other tasks, annotators or classes.
+    """Raises an error for an earlier result of other tasks, annotators or classes.
 
     Raises:
         DataError: one of the attributes differs.
@@ -132,40 +132,40 @@ def check_same(initial: Aggregation, annotations: Annotations, *names: str) -> N
 
 
 def checked_initial(initial: ArrayLike, *shape: int) -> NDArray[np.float64]:
-    """`initial` as float64 of that shape, with rows (last axis) that are probabilities.
+    """Returns `initial` as float64 of this shape, whose rows (last axis) are probabilities.
 
     Raises:
-        DataError: another shape, or rows that are not probabilities.
+        DataError: wrong shape, or rows that are not probabilities.
     """
     start = np.asarray(initial, np.float64)
     if start.shape != shape:
         kind = "posteriors [N, K]" if len(shape) == 2 else "confusions [R, K, K]"
-        raise DataError(f"initial holds {kind} = {list(shape)}, got shape {list(start.shape)}.")
+        raise DataError(f"initial must be {kind} = {list(shape)}, got shape {list(start.shape)}.")
     if not (start >= 0).all() or not np.allclose(start.sum(axis=-1), 1, atol=1e-6):
-        raise DataError("initial holds probabilities: each row is non-negative and sums to one.")
+        raise DataError("initial must contain probabilities: non-negative rows that sum to one.")
     return start
 
 
 class Incremental(Aggregator):
-    """Base of the methods whose `fit` takes `initial`, and that can so go on from an earlier result."""
+    """Base class of the methods whose `fit` accepts `initial`, so that they can continue from an earlier result."""
 
     def partial_fit(
         self, annotations: Annotations, earlier: Aggregation | None = None, gold: ArrayLike | None = None
     ) -> Aggregation:
-        """Fits all annotations, old and new, beginning where an earlier fit ended.
+        """Fits all annotations, old and new, starting where an earlier fit ended.
 
-        The parameters of the earlier result give the first posteriors; annotators who are new have the mean matrix of
-        the others there. The rest is `fit`, so at convergence the result is that of a fit to all annotations, if both
-        reach the same maximum. EM may find another one: the start is not the votes. Fewer iterations are needed, and
-        each takes as long as one of `fit`.
+        The parameters of the earlier result determine the first posteriors; new annotators start with the mean matrix
+        of the others. The rest is `fit`, so at convergence the result is that of a fit to all annotations, if both
+        reach the same maximum. EM may reach another one, as it does not start from the votes. Fewer iterations are
+        needed, and each takes as long as in `fit`.
 
-        An aggregator keeps nothing between calls, unlike an estimator of scikit-learn: the state is `earlier`.
+        Unlike a scikit-learn estimator, an aggregator has no state between calls: the state is `earlier`.
 
         Args:
-            annotations: all N tasks, R annotators, K classes so far; tasks and annotators may be others than those of
-                `earlier`, and in another order.
-            earlier: result of this or another method with confusion matrices for some of these annotators, and the same
-                classes in the same order. None, for the first time: `fit`.
+            annotations: all N tasks, R annotators, K classes so far; tasks and annotators may differ from those of
+                `earlier`, and be in another order.
+            earlier: result of a method with confusion matrices for some of these annotators, and the same classes in
+                the same order. None for the first call, which is `fit`.
             gold: known class codes, int [N], -1 where unknown.
 
         Returns:
@@ -184,14 +184,14 @@ class Incremental(Aggregator):
 def _continued(earlier: Aggregation, annotations: Annotations) -> NDArray[np.float64]:
     """Posteriors [N, K] of all tasks under an earlier result's parameters."""
     if earlier.confusions is None or earlier.class_prior is None:
-        raise DataError(f"earlier: {earlier.method} has no confusion matrices to go on from. Use fit.")
+        raise DataError(f"earlier: {earlier.method} has no confusion matrices to continue from. Use fit.")
     classes = np.asarray(annotations.classes)
     if not np.array_equal(earlier.classes, classes):
         raise DataError(
             f"earlier has the classes {earlier.classes.tolist()}, the annotations have {classes.tolist()}. Read both "
             "with the same `classes`, or use fit."
         )
-    seen = np.maximum(earlier.annotations_per_annotator, 1e-9)  # an average, also where nobody has annotations
+    seen = np.maximum(earlier.annotations_per_annotator, 1e-9)  # weights of an average, even if nobody has annotations
     mean = np.average(earlier.confusions, axis=0, weights=seen) if len(seen) else None
     size = len(earlier.classes)
     confusions = np.tile(np.full((size, size), 1 / size) if mean is None else mean, (annotations.num_annotators, 1, 1))
@@ -211,13 +211,13 @@ def _continued(earlier: Aggregation, annotations: Annotations) -> NDArray[np.flo
 
 
 class VariationalBayes(Incremental, Iterative):
-    """Base of the methods that find Dirichlet distributions of the annotators' confusion matrices.
+    """Base class of the methods that estimate Dirichlet distributions of the annotators' confusion matrices.
 
-    What is believed of the annotators has `params` (expected logarithms, for Dawid-Skene's E-step), `divergence` (from
-    the priors, nats) and `means` (expected matrices and class probabilities).
+    Beliefs about the annotators have `params` (expected logarithms, for Dawid-Skene's E-step), `divergence` (from the
+    priors, nats) and `means` (expected matrices and class probabilities).
 
     Attributes:
-        name: of the method, in results.
+        name: name of the method in results.
     """
 
     name: ClassVar[str]
@@ -226,31 +226,31 @@ class VariationalBayes(Incremental, Iterative):
     def fit(
         self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None, prior: Prior = None
     ) -> Aggregation:
-        """Finds truths and annotators together.
+        """Estimates truths and annotators jointly.
 
-        Memory beyond the table of annotations: as `DawidSkene`, and 8 K**2 bytes an annotator more.
+        Memory in addition to the annotations: as `DawidSkene`, plus 8 K**2 bytes per annotator.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
-            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the bound
-                counts it.
+            gold: known class codes, int [N], -1 where unknown. The posteriors of these tasks are fixed, and the bound
+                includes them.
             initial: starting point instead of vote shares: posteriors [N, K], or an earlier `Aggregation` of the
-                same tasks and classes, whose posteriors count.
-            prior: an earlier result for classes, whose annotations count for annotators and classes as if they were
-                fitted here with the posteriors that they had; annotators and classes are matched by name, and those
-                that only the prior has follow in the result. Its tasks are not aggregated again.
+                same tasks and classes, whose posteriors are used.
+            prior: an earlier result for classes. Its annotations, with their posteriors there, count in the estimates
+                of annotators and classes. Annotators and classes are matched by name; those that only the prior has are
+                last in the result. Its tasks are not aggregated again.
 
         Returns:
-            Posteriors under the last beliefs; where there are no annotations, the class prior. `confusions` and
+            Posteriors under the last beliefs; the class prior for tasks without annotations. `confusions` and
             `class_prior` are posterior means, and `log_likelihood` is that of the annotations (and known classes) under
-            these means. `history` is the variational lower bound of the log probability of annotations and known
-            classes at the start and after each iteration, nats. Ties are drawn, as in `MajorityVote`.
+            these means. `history` is the variational lower bound of the log-probability of annotations and known
+            classes at the start and after each iteration, nats. Ties are broken at random, as in `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, or `gold`, `initial` or `prior` does not fit them.
+            DataError: annotations are not of kind classification, or `gold`, `initial` or `prior` does not match them.
 
         Warns:
-            ConvergenceWarning: `max_iter` was not enough.
+            ConvergenceWarning: `max_iter` was reached.
         """
         annotations, history = with_prior(annotations, prior, self.title)
         blocks, first_posteriors = taken(annotations, self.title, gold, initial)
@@ -271,27 +271,27 @@ class VariationalBayes(Incremental, Iterative):
         return history.noted(Aggregation.of(self.name, annotations, posteriors, labels, means, **facts))
 
     def _bound(self, counts: Counts, beliefs: Any, num_idle: int) -> float:
-        """The variational lower bound, nats.
+        """Returns the variational lower bound, nats.
 
-        Each task's log normaliser, log of the sum over k of exp(E[log rho_k] + sum of E[log pi_rkl]), is what it adds
-        once its posterior is the best one; the beliefs subtract their divergence from the priors.
+        Each task adds its log normaliser, log of the sum over k of exp(E[log rho_k] + sum of E[log pi_rkl]), as its
+        posterior is optimal; the divergence of the beliefs from the priors is subtracted.
 
         Args:
-            counts: made with `beliefs.params`.
-            beliefs: where the bound is taken.
-            num_idle: how many of the counted tasks have neither annotations nor a known class; they are not data.
+            counts: counts computed with `beliefs.params`.
+            beliefs: beliefs at which the bound is evaluated.
+            num_idle: number of counted tasks with neither annotations nor a known class; they are not data.
         """
         idle = num_idle * float(np.logaddexp.reduce(beliefs.params.log_class_prior)) if num_idle else 0.0
         return counts.log_likelihood - idle - beliefs.divergence + self._log_density(beliefs)
 
     @abstractmethod
     def _first(self, counts: Counts) -> Any:
-        """What is believed first, from counts under the first posteriors."""
+        """First beliefs, from counts under the first posteriors."""
 
     @abstractmethod
     def _next(self, counts: Counts, earlier: Any) -> Any:
-        """What is believed next, from counts under what was believed before."""
+        """Next beliefs, from counts under the earlier ones."""
 
     def _log_density(self, beliefs: Any) -> float:
-        """Log density of what the priors depend on (up to a constant), nats; 0 where they are fixed."""
+        """Log density of what the priors depend on (up to a constant), nats; 0 if they are fixed."""
         return 0.0

@@ -34,16 +34,16 @@ INFERENCES = ("vb", "em")
 
 @dataclass(frozen=True, eq=False)
 class Competence:
-    """What is known of the annotators between two steps.
+    """Estimates for the annotators between two steps.
 
     Attributes:
-        know: probability that an annotator knows, [R]; with "vb" its mean.
-        strategy: what an annotator says when it spams, [R, K]; with "vb" its mean.
-        log_know: log `know`, or with "vb" the expected logarithm, [R].
-        log_spam: the same of 1 - know, [R].
-        log_strategy: the same of `strategy`, [R, K].
-        log_prior: what the annotators add to the objective, nats: the log prior density, or with "vb" minus the
-            divergence of posterior from prior.
+        know: probability that an annotator knows the answer, [R]; with "vb" its mean.
+        strategy: label distribution of an annotator who spams, [R, K]; with "vb" its mean.
+        log_know: logarithm of `know`, or with "vb" the expected logarithm, [R].
+        log_spam: the same for 1 - know, [R].
+        log_strategy: the same for `strategy`, [R, K].
+        log_prior: the annotators' part of the objective, nats: the log prior density, or with "vb" minus the divergence
+            of posterior from prior.
         class_prior: probability of each class, [K].
     """
 
@@ -57,7 +57,7 @@ class Competence:
 
     @property
     def cells(self) -> Cells:
-        """How probable annotations are: right ones come from those who know and from those who spam."""
+        """Probabilities of annotations; right ones come from annotators who know and from those who spam."""
         wrong = self.log_spam[:, None] + self.log_strategy
         return Cells(np.logaddexp(self.log_know[:, None], wrong), wrong, self.class_prior)
 
@@ -66,14 +66,14 @@ class Competence:
 
 
 def update(counts: Answers, params: Competence, settings: MACE) -> Competence:
-    """M-step, after the rest of the E-step: how many of the right annotations were known and how many spam.
+    """M-step, with the rest of the E-step: how many of the right annotations were known, and how many are spam.
 
-    Gives most probable values ("em"), or posterior distributions ("vb").
+    Returns the most probable values ("em"), or posterior distributions ("vb").
 
     Args:
-        counts: counts of all annotations, made with `params`.
-        params: the present ones.
-        settings: priors, and how they are used.
+        counts: counts of all annotations, computed with `params`.
+        params: current estimates.
+        settings: priors, and the kind of inference.
     """
     cells = params.cells
     knew = (counts.right * np.exp(params.log_know[:, None] - cells.right)).sum(axis=1)
@@ -100,11 +100,11 @@ def update(counts: Answers, params: Competence, settings: MACE) -> Competence:
 
 
 def objective(counts: Answers, params: Competence, settings: MACE) -> float:
-    """What no iteration lets fall, in nats: penalised log-likelihood ("em"), or the variational bound ("vb").
+    """Objective that never falls, in nats: penalised log-likelihood ("em"), or variational bound ("vb").
 
     Args:
-        counts: made with `params`.
-        params: where the objective is taken.
+        counts: counts computed with `params`.
+        params: estimates at which the objective is evaluated.
         settings: as in `update`.
     """
     log_prior = np.log(params.class_prior)
@@ -113,7 +113,7 @@ def objective(counts: Answers, params: Competence, settings: MACE) -> float:
 
 
 def undecided(num_annotators: int, num_classes: int, know: float | NDArray[np.float64] = 0.5) -> Competence:
-    """Annotators who all know with the same probability, and say any class when they spam."""
+    """Annotators who all know with the same probability, and spam uniformly."""
     known = np.broadcast_to(np.asarray(know, np.float64), (num_annotators,))
     strategy = np.full((num_annotators, num_classes), 1 / num_classes)
     equal = np.full(num_classes, 1 / num_classes)
@@ -124,35 +124,36 @@ def undecided(num_annotators: int, num_classes: int, know: float | NDArray[np.fl
 class MACE(Iterative):
     """Annotators who either know the truth or spam; "Multi-Annotator Competence Estimation".
 
-    Hovy, Berg-Kirkpatrick, Vaswani and Hovy, "Learning whom to trust with MACE", NAACL 2013. The truth of task i is
-    any class with equal probability. Annotator r knows it with probability theta[r], and says it; else it says class l
-    with probability xi[r, l], whatever the truth. So it may not be worse than chance, unlike in `DawidSkene`.
+    Hovy, Berg-Kirkpatrick, Vaswani and Hovy, "Learning whom to trust with MACE", NAACL 2013. All classes are equally
+    probable for the truth of task i. Annotator r knows it with probability theta[r], and says it; otherwise r says
+    class l with probability xi[r, l], whatever the truth. So annotators cannot be worse than chance, unlike in
+    `DawidSkene`.
 
     - "em": expectation maximisation with pseudo-counts.
-    - "vb": variational Bayes with Beta and Dirichlet priors, the paper's better choice. Beta(1/2, 1/2) believes that
-      annotators either know or do not.
+    - "vb": variational Bayes with Beta and Dirichlet priors, which the paper prefers. Beta(1/2, 1/2) expresses that
+      annotators nearly always know or nearly always spam.
 
-    Several starts are kept apart by their objective; the first is the vote, the others draw each theta at random. With
-    "vb" they end in the same place as a rule; "em" has more tops.
+    Of several starts, the one with the highest objective is kept; the first is the vote, the others draw each theta at
+    random. With "vb" they usually reach the same optimum; "em" has more local optima.
 
     Args:
-        max_iter: most iterations of a start, an E-step and an M-step each; the M-step that makes the first parameters
-            of the votes comes before them, as in scikit-learn's mixtures.
-        tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation.
+        max_iter: maximum number of iterations per start, an E-step and an M-step each. The M-step that computes the
+            first parameters from the votes is not counted, as in scikit-learn's mixtures.
+        tol: converged if an iteration raises the objective by at most this, in nats per annotation.
         inference: "vb" or "em".
         know: first parameter of the Beta prior on theta ("vb").
         spam: second parameter of the Beta prior on theta ("vb").
         strategy: parameter of the symmetric Dirichlet prior on xi ("vb").
-        smoothing: pseudo-count shared by the classes, a K-th of it each, for theta and for xi ("em").
-        class_prior: "estimated" from the posteriors; "smoothed": half way between those shares and equal ones; or
-            "uniform", as in the paper.
-        class_count: pseudo-count of each class, where the class prior is "estimated".
+        smoothing: pseudo-count divided equally among the classes, for theta and for xi ("em").
+        class_prior: "estimated" from the posteriors; "smoothed", the mean of that and equal shares; or "uniform", as in
+            the paper.
+        class_count: pseudo-count of each class if the class prior is "estimated".
         num_starts: number of starts; the one with the highest objective is kept. The first is the plain vote (or
             `initial`).
         seed: seed of the starts, and of random ties.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -188,35 +189,35 @@ class MACE(Iterative):
 
     @property
     def draws_by_code(self) -> bool:
-        """Whether numbers are drawn for the annotators' codes."""
+        """Whether random numbers depend on the annotators' codes."""
         return self.num_starts > 1
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
-        """Finds truths, competences and spammers' habits together.
+        """Estimates truths, competences and spamming strategies jointly.
 
-        Memory beyond the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
-        (the result), about 70 K an annotator for the parameters and 16 K for each thread's counts; and the confusions.
+        Memory in addition to the annotations: 5 bytes per annotation (8 for more than 256 classes), 16 + 8 K per task
+        (the result), about 70 K per annotator for the parameters and 16 K for each thread's counts; and the confusions.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
-            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the
-                likelihood counts it.
+            gold: known class codes, int [N], -1 where unknown. The posteriors of these tasks are fixed, and the
+                likelihood includes them.
             initial: starting point of the first start instead of vote shares: posteriors [N, K], or any result for the
-                same tasks and classes, whose posteriors count.
+                same tasks and classes, whose posteriors are used.
 
         Returns:
-            Posteriors under the last parameters. `skills` is theta, how often an annotator knows (with "vb" its
-            posterior mean). `confusions` are the matrices that theta and xi represent, theta [k = l] + (1 - theta)
-            xi[l], or None where they would have more than 2**24 cells. `history` is the objective at the start and
-            after each iteration: with "vb" a lower bound of the log evidence, with "em" the penalised log-likelihood.
-            `log_likelihood` is that of "em" without penalty; with "vb" it is None. Ties are drawn, as in
+            Posteriors under the last parameters. `skills` is theta, the probability that an annotator knows (with "vb"
+            its posterior mean). `confusions` are the matrices implied by theta and xi, theta [k = l] + (1 - theta)
+            xi[l], or None if they would have more than 2**24 cells. `history` is the objective at the start and after
+            each iteration: with "vb" a lower bound of the log evidence, with "em" the penalised log-likelihood.
+            `log_likelihood` is that of "em" without penalty; with "vb" it is None. Ties are broken at random, as in
             `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+            DataError: annotations are not of kind classification, or `gold` or `initial` does not match them.
 
         Warns:
-            ConvergenceWarning: `max_iter` was not enough.
+            ConvergenceWarning: `max_iter` was reached.
         """
         blocks, first_posteriors = taken(annotations, self.title, gold, initial)
         sizes = annotations.num_annotators, annotations.num_classes

@@ -1,4 +1,4 @@
-"""Majority vote: the class that most annotators said."""
+"""Majority vote: the class with the most votes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SMOOTHING = 0.01
 def update(counts: Counts) -> Params:
     """Annotators' confusion matrices against the vote, and the mean vote share of each class.
 
-    An annotator's own votes count in what it is compared with, so these matrices flatter. 0.01 is added to each cell:
-    an annotator without annotations has uniform rows.
+    An annotator's own votes are part of the vote, so these matrices are too favourable. 0.01 is added to each cell, so
+    that an annotator without annotations has uniform rows.
     """
     confusions = counts.confusions + SMOOTHING
     classes = counts.classes + SMOOTHING
@@ -37,7 +37,7 @@ def update(counts: Counts) -> Params:
 def posteriors(
     block: Block, params: Params, voting: str, ties: str, seed: int, shares: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Class probabilities of a block's tasks as the vote gives them, [T, K].
+    """Class probabilities of a block's tasks by the vote, [T, K].
 
     Args:
         block: T tasks, A annotations.
@@ -45,7 +45,7 @@ def posteriors(
         voting: see `MajorityVote`.
         ties: see `MajorityVote`.
         seed: see `MajorityVote`.
-        shares: of each class by task, [N, K], of all tasks; None counts the block's votes.
+        shares: vote shares of all tasks, [N, K]; None counts the block's votes.
     """
     num_classes = params.num_classes
     shares = vote_shares(block, np.ones(params.num_annotators), num_classes) if shares is None else shares[block.tasks]
@@ -60,7 +60,7 @@ def posteriors(
 
 
 def _without_matrices(annotations: Annotations, gold: NDArray[np.int64] | None) -> Params:
-    """The class prior of `update`; matrices that say nothing and take no memory."""
+    """The class prior of `update`, with uninformative matrices that take no memory."""
     known = np.zeros(annotations.num_tasks, bool) if gold is None else gold >= 0
     weights = (~known / np.maximum(annotations.redundancy, 1))[annotations.task_ids]
     num_classes = annotations.num_classes
@@ -73,23 +73,23 @@ def _without_matrices(annotations: Annotations, gold: NDArray[np.int64] | None) 
 
 @dataclass(frozen=True)
 class MajorityVote(Aggregator):
-    """The class that most annotators said; the baseline that every other method has to beat.
+    """The class with the most votes, the baseline that every other method has to beat.
 
-    A tie is a choice, and it moves accuracies by up to five points (13 % of LabelMe's tasks are tied), so its rule is
+    Breaking ties differently changes accuracy by up to five points (13 % of LabelMe's tasks are tied), so the rule is
     an argument. To compare methods use `Aggregation.accuracy`, which does not depend on it.
 
     Args:
-        voting: "soft": posteriors are vote shares. "hard": the winner has all of it.
-        ties: "uniform": tied classes have equal posteriors and the label is drawn among them; "random": the drawn
-            class has all of a hard posterior; "lowest": the lowest class code wins. Labels of soft votes follow the
-            same rule. Draws depend on `seed` and the task's code only: row order and blocks do not change them.
+        voting: "soft": posteriors are vote shares. "hard": the winner has probability 1.
+        ties: "uniform": tied classes have equal posteriors, and the label is drawn from them; "random": the drawn
+            class has a hard posterior of 1; "lowest": the lowest class code wins. Labels of soft votes follow the
+            same rule. Draws depend only on `seed` and the task's code, not on row order or blocks.
         seed: seed of the draws, 0 to 2**63 - 1.
-        confidence: whether votes count by the column `confidence` of the annotations, a probability of the label whose
-            rest goes evenly to the other classes: posteriors are then the annotators' mean probabilities. Where it is
-            missing (NaN), a vote counts whole. Does not run on Beam.
+        confidence: whether to weight votes by the column `confidence` of the annotations, the probability of the label;
+            the rest is spread evenly over the other classes, so that posteriors are the annotators' mean probabilities.
+            A vote without confidence (NaN) counts fully. Does not run on Beam.
 
     Raises:
-        ConfigError: a setting that is not one of those above.
+        ConfigError: an unknown setting or value.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -121,16 +121,16 @@ class MajorityVote(Aggregator):
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
-            gold: known class codes, int [N], -1 where unknown. Those tasks get their known class.
+            gold: known class codes, int [N], -1 where unknown. These tasks are labelled with their class.
 
         Returns:
-            Posteriors and labels. Tasks without annotations get the mean vote share of each class. `confusions` are
-            those of each annotator against the vote (its own included), None where there are more classes than memory
-            for them. `history` is empty and `log_likelihood` None.
+            Posteriors and labels. Tasks without annotations get the mean vote share of each class. `confusions` compare
+            each annotator with the vote (its own included), None if there is not enough memory for them. `history` is
+            empty and `log_likelihood` None.
 
         Raises:
-            DataError: annotations are not of kind classification, `gold` does not fit them, or with `confidence` one
-                is missing or outside of 0 to 1.
+            DataError: annotations are not of kind classification, `gold` does not match them, or a confidence that is
+                used is missing or outside 0 to 1.
         """
         check_classification(annotations, self.title, matrices=False)
         blocks = blocks_of(annotations, gold)
@@ -157,11 +157,11 @@ class MajorityVote(Aggregator):
     def partial_fit(
         self, annotations: Annotations, earlier: Aggregation | None = None, gold: ArrayLike | None = None
     ) -> Aggregation:
-        """As `fit`: one pass over all annotations, old and new; see `DawidSkene.partial_fit`.
+        """Fits all annotations, old and new, in one pass; see `DawidSkene.partial_fit`.
 
         Args:
             annotations: all annotations so far.
-            earlier: is not needed; for the same call as that of other methods.
+            earlier: ignored; for the same signature as other methods.
             gold: as in `fit`.
         """
         return self.fit(annotations, gold)

@@ -1,4 +1,4 @@
-"""One-coin Dawid-Skene: every annotator has one number, how often it is right."""
+"""One-coin Dawid-Skene: a single accuracy per annotator."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, sett
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-MAX_CELLS = 2**24  # of the confusion matrices that a result holds: 128 MiB
+MAX_CELLS = 2**24  # of the confusion matrices of a result: 128 MiB
 
 
 # === The steps ===
@@ -46,7 +46,7 @@ MAX_CELLS = 2**24  # of the confusion matrices that a result holds: 128 MiB
 def update(counts: Answers, settings: OneCoinDawidSkene) -> Cells:
     """M-step: s[r] = (right[r] + prior) / (right[r] + wrong[r] + priors), and the mean posterior as class prior.
 
-    An annotator of whom nothing is known, not even by a prior, has s = 1 / K: its annotations say nothing.
+    An annotator without data and prior has s = 1 / K, so its annotations carry no information.
 
     Args:
         counts: counts of all annotations.
@@ -76,11 +76,11 @@ def params_of(skill: NDArray[np.float64], slip: NDArray[np.float64], class_prior
 
 
 def objective(counts: Answers, params: Cells, settings: OneCoinDawidSkene) -> float:
-    """What EM never lets fall: log-likelihood plus log prior density (up to a constant), in nats.
+    """Objective that never falls in EM: log-likelihood plus log prior density (up to a constant), in nats.
 
     Args:
-        counts: made with `params`.
-        params: where the objective is taken.
+        counts: counts computed with `params`.
+        params: parameters at which the objective is evaluated.
         settings: as in `update`.
     """
     penalty = 0.0
@@ -94,7 +94,7 @@ def objective(counts: Answers, params: Cells, settings: OneCoinDawidSkene) -> fl
 
 @dataclass(frozen=True)
 class OneCoinDawidSkene(Incremental, Iterative):
-    """Annotators who are right with one probability whatever the class, fitted by EM.
+    """Annotators with a single accuracy for all classes, fitted by EM.
 
     The truth of task i is class k with probability rho[k]; annotator r then says k with probability s[r], and each
     other class with probability (1 - s[r]) / (K - 1). (Dawid-Skene with homogeneous matrices, as in Zhang, Chen, Zhou
@@ -103,22 +103,21 @@ class OneCoinDawidSkene(Incremental, Iterative):
     - E-step: q[i, k] ~ rho[k] * product of s[r] or (1 - s[r]) / (K - 1) over the task's annotations, in log space.
     - M-step: s[r] = (expected number of right annotations + `right`) / (annotations + `right` + `wrong`).
 
-    The class prior is uniform unless asked for: an estimated one is what makes this model collapse. On nine real
-    crowds the estimate costs accuracy on each: .001 on dog, .04 on web, .14 on bluebird (.583 against .722).
+    The class prior is uniform by default: estimating it makes this model collapse. On nine real crowds it always costs
+    accuracy: .001 on dog, .04 on web, .14 on bluebird (.583 against .722).
 
     Args:
-        max_iter: most iterations, an E-step and an M-step each; the M-step that makes the first parameters
-            of the votes comes before them, as in scikit-learn's mixtures.
-        tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation.
-        right: pseudo-count of right annotations of each annotator.
-        wrong: pseudo-count of wrong annotations of each annotator. With `right=0, wrong=0`: maximum likelihood.
-        class_prior: "estimated" from the posteriors; "smoothed": half way between those shares and equal ones; or
-            "uniform".
-        class_count: pseudo-count of each class, where the class prior is estimated.
+        max_iter: maximum number of iterations, an E-step and an M-step each. The M-step that computes the first
+            parameters from the votes is not counted, as in scikit-learn's mixtures.
+        tol: converged if an iteration raises the objective by at most this, in nats per annotation.
+        right: pseudo-count of right annotations per annotator.
+        wrong: pseudo-count of wrong annotations per annotator. `right=0, wrong=0` is maximum likelihood.
+        class_prior: "estimated" from the posteriors; "smoothed", the mean of that and equal shares; or "uniform".
+        class_count: pseudo-count of each class if the class prior is estimated.
         seed: seed of random ties.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -149,30 +148,30 @@ class OneCoinDawidSkene(Incremental, Iterative):
     seed: int = setting(0, SEED)
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
-        """Finds truths and annotators' skills together.
+        """Estimates truths and annotators' skills jointly.
 
-        Memory beyond the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
-        (the result), about 80 an annotator for the parameters and 16 for each thread's counts; and the confusions. An
-        iteration's time follows the annotations, whatever K.
+        Memory in addition to the annotations: 5 bytes per annotation (8 for more than 256 classes), 16 + 8 K per task
+        (the result), about 80 per annotator for the parameters and 16 for each thread's counts; and the confusions. The
+        time of an iteration is proportional to the annotations, whatever K.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
-            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the
-                likelihood counts it.
+            gold: known class codes, int [N], -1 where unknown. The posteriors of these tasks are fixed, and the
+                likelihood includes them.
             initial: starting point instead of vote shares: posteriors [N, K]; an earlier result of this class for
-                the same annotators and classes, whose skills count; or any result for the same tasks and classes,
-                whose posteriors count.
+                the same annotators and classes, whose skills are used; or any result for the same tasks and classes,
+                whose posteriors are used.
 
         Returns:
-            Posteriors under the last parameters. `skills` is s. `confusions` are the matrices that s represents,
-            or None where they would have more than 2**24 cells. `history` is the penalised log-likelihood (see
-            `objective`) at the start and after each iteration. Ties are drawn, as in `MajorityVote`.
+            Posteriors under the last parameters. `skills` is s. `confusions` are the matrices implied by s, or None if
+            they would have more than 2**24 cells. `history` is the penalised log-likelihood (see `objective`) at the
+            start and after each iteration. Ties are broken at random, as in `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+            DataError: annotations are not of kind classification, or `gold` or `initial` does not match them.
 
         Warns:
-            ConvergenceWarning: `max_iter` was not enough.
+            ConvergenceWarning: `max_iter` was reached.
         """
         check_classification(annotations, self.title)
         sizes = annotations.num_annotators, annotations.num_classes
@@ -187,11 +186,11 @@ class OneCoinDawidSkene(Incremental, Iterative):
         return self.result(annotations, run, *found_answers(annotations, blocks, run.params, self.seed))
 
     def step(self, run: Run[Cells], counts: Answers) -> Run[Cells]:
-        """One iteration, given the counts of all blocks under `run.params`."""
+        """Runs one iteration, given the counts of all blocks under `run.params`."""
         return self._advance(run, objective(counts, run.params, self), counts, partial(update, counts, self))
 
     def warm_start(self, annotations: Annotations, initial: Initial) -> Run[Cells] | None:
-        """A run that begins with skills and class prior of an earlier result of this class, see `fit`; else None."""
+        """Returns a run that starts from an earlier result of this class, see `fit`; else None."""
         if not same_crowd(initial, "one-coin", annotations):
             return None
         assert initial.skills is not None
@@ -201,7 +200,7 @@ class OneCoinDawidSkene(Incremental, Iterative):
     def result(
         self, annotations: Annotations, run: Run[Cells], posteriors: NDArray[np.float64], labels: NDArray[np.int64]
     ) -> Aggregation:
-        """What `fit` gives back for a run that is done, its posteriors [N, K] and their labels [N]."""
+        """Creates the result of `fit` from a finished run, its posteriors [N, K] and their labels [N]."""
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
         skill = np.exp(run.params.right)
         confusions = None

@@ -1,4 +1,4 @@
-"""Robust: evidence of annotators' answers by a small network that was trained on simulated and real crowds."""
+"""Robust: a small network, trained on simulated and real crowds, that weighs annotators' answers."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 WEIGHTS = Path(__file__).with_name("robust.npz")
 REFINED = 5  # steps of HierarchicalDawidSkene from the network's counts, for confusion matrices
-COMMON = 100.0  # its prior
-ONE_SIDED = 0.3  # share of the annotations from annotators who use one class, from which a note says so
+COMMON = 100.0  # prior of those steps
+ONE_SIDED = 0.3  # share of the annotations from annotators who use one class, from which on there is a note
 LEAST_ANSWERS = 5  # of an annotator who uses one class
 LEAST_SAID = 0.5  # how often an annotator gave a class; less is rounding in the counts of a prior
-BY_CHANCE = 0.01  # an annotator uses one class only by chance if that is more probable
+BY_CHANCE = 0.01  # probability above which an annotator may use one class only by chance
 SIDED = (
-    "{:.0%} of the annotations are from annotators who use one class only. Their answers say little of how good they "
-    "are, and how frequent that class is cannot be learnt from them: check the share of each class on tasks whose "
-    "class you know."
+    "{:.0%} of the annotations are from annotators who use only one class. Their answers reveal little about their "
+    "accuracy, and nothing about how frequent that class is: check the share of each class on tasks whose class you "
+    "know."
 )
 
 
@@ -46,17 +46,17 @@ def _weights(path: Path) -> Mapping[str, Array]:
 
 
 def num_steps() -> int:
-    """How many steps the network has."""
+    """Number of steps of the network."""
     return sum(name.endswith("/mix/bias") for name in _weights(WEIGHTS))
 
 
 @dataclass(eq=False)
 class Agreement(Additive):
-    """How a task's other annotators agree with each annotator, by the class that he said; blocks add to it.
+    """Agreement of each annotator with the task's other annotators, by class of the answer; blocks add to it.
 
     Attributes:
         said: how often an annotator said a class, [R, K].
-        agree: of those, the share of the task's other annotators who said it too, summed, [R, K].
+        agree: for those, the share of the task's other annotators who also said it, summed, [R, K].
         agreed: how many of those had other annotators, [R, K].
         sizes: tasks with annotations, and tasks with one, [2].
     """
@@ -68,12 +68,12 @@ class Agreement(Additive):
 
     @classmethod
     def zero(cls, num_annotators: int, num_classes: int) -> Agreement:
-        """Of no block."""
+        """Agreement before any block."""
         num_answers, agree, agreed = np.zeros((3, num_annotators, num_classes))
         return cls(num_answers, agree, agreed, np.zeros(2))
 
     def add(self, block: Block) -> None:
-        """Adds a block's."""
+        """Adds the agreement of a block."""
         block.check_codes(*self.said.shape)
         _add_agreement(*block.columns[:3], np.zeros(self.said.shape[1]), self.said, self.agree, self.agreed, self.sizes)
 
@@ -100,11 +100,11 @@ def _add_agreement(starts, annotators, labels, votes, num_answers, agree, agreed
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """What is believed after a step.
+    """Beliefs after a step.
 
     Attributes:
-        params: log evidence as an annotator model's parameters; a row's maximum is 0, and it has no norm.
-        context: of the crowd, see `evidence`.
+        params: log evidence as an annotator model's parameters, not normalised; the maximum of a row is 0.
+        context: features of the crowd, see `evidence`.
     """
 
     params: Params
@@ -112,17 +112,17 @@ class Beliefs:
 
 
 def first_counts(counts: Counts, block: Block) -> None:
-    """Adds a block under its vote shares."""
+    """Adds the counts of a block under its vote shares."""
     counts.add(block, vote_shares(block, np.ones(counts.num_annotators), counts.num_classes))
 
 
 def believe(step: int, counts: Counts, agreement: Agreement) -> Beliefs:
-    """A step of the network.
+    """Runs one step of the network.
 
     Args:
-        step: from 0.
-        counts: expected truth of what annotators said.
-        agreement: of all blocks.
+        step: number of the step, from 0.
+        counts: expected truth of the annotators' answers.
+        agreement: agreement of all blocks.
     """
     weights, num_classes = _weights(WEIGHTS), counts.num_classes
     table = np.zeros_like(counts.table)
@@ -161,25 +161,24 @@ def posteriors_of(block: Block, beliefs: Beliefs) -> Array:
 
 @dataclass(frozen=True)
 class Robust(Aggregator):
-    """Expectation maximisation whose M-step is a small network, trained on simulated and real crowds.
+    """Expectation maximisation with a small network, trained on simulated and real crowds, as M-step.
 
-    For a crowd of which nothing is known. In each of four steps, every annotator is described by how often he is
-    expected to be right, by class; how often the task's other annotators agree with him; how often he says a class,
-    and whether he says one only; how many annotations he has; and what the whole crowd is like. From this the network
-    mixes seven kinds of evidence of an answer: a plain vote; one coin; the crowd's common confusion matrix; his own
-    matrix, drawn to the common one by one and by eight annotations; how often he gives the answer, of all tasks of the
-    class; and how precise the answer is. After the last step it says by how much to temper the evidence of a task, and
-    mixes it with the votes.
+    A good default for unknown crowds. In each of four steps, every annotator is described by the expected accuracy per
+    class; the agreement with the task's other annotators; the frequency of each answered class, and whether only one
+    class is used; the number of annotations; and features of the whole crowd. From these the network mixes seven kinds
+    of evidence from an answer: a plain vote; one coin; the crowd's common confusion matrix; the annotator's own matrix,
+    shrunk to the common one by one and by eight annotations; how often the annotator gives the answer, among all tasks
+    of the class; and the precision of the answer. After the last step, the network tempers the evidence of each task
+    and mixes it with the votes.
 
     Tasks, annotators and classes are exchangeable by construction. The weights were fitted once, to crowds whose truth
-    is known, and the docs have its figures on crowds that it was not fitted to; none is fitted to the annotations at
-    hand.
+    is known; the docs report results on other crowds. They are not fitted to your annotations.
 
     Args:
         seed: seed of random ties.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -191,10 +190,11 @@ class Robust(Aggregator):
         ['cat', 'dog', 'cat']
 
     Needs:
-        Nothing in particular. A crowd that errs alike misleads it as it misleads the vote.
+        Nothing in particular. Errors that most annotators share mislead it as they mislead the vote.
 
     Source:
-        Our own, an amortised aggregator as CrowdFM (ICLR 2026), with the steps of EM (A. P. Dawid, A. M. Skene, 1979).
+        Our own, an amortised aggregator like CrowdFM (ICLR 2026), with the steps of EM (A. P. Dawid, A. M. Skene,
+        1979).
     """
 
     title: ClassVar[str] = "Robust"
@@ -202,23 +202,23 @@ class Robust(Aggregator):
     seed: int = setting(0, SEED)
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, prior: Prior = None) -> Aggregation:
-        """Runs the steps.
+        """Aggregates the annotations.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
-            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and tell what
-                annotators are like.
-            prior: an earlier result for classes, whose annotations count for annotators and classes as if they were
-                fitted here with the posteriors that they had; annotators and classes are matched by name, and those
-                that only the prior has follow in the result. Its tasks are not aggregated again.
+            gold: known class codes, int [N], -1 where unknown. The posteriors of these tasks are fixed, and used to
+                describe annotators.
+            prior: an earlier result for classes. Its annotations, with their posteriors there, count in the estimates
+                of annotators and classes. Annotators and classes are matched by name; those that only the prior has are
+                last in the result. Its tasks are not aggregated again.
 
         Returns:
-            Posteriors; where there are no annotations, `class_prior`. `confusions` are those of
-            `HierarchicalDawidSkene`, five iterations from the network's counts, and `skills` is the accuracy that
-            follows from them. `history` is empty. Ties are drawn, as in `MajorityVote`.
+            Posteriors; `class_prior` for tasks without annotations. `confusions` are those of `HierarchicalDawidSkene`
+            after five iterations from the network's counts, and `skills` is the accuracy they imply. `history` is
+            empty. Ties are broken at random, as in `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, or `gold` or `prior` does not fit them.
+            DataError: annotations are not of kind classification, or `gold` or `prior` does not match them.
         """
         check_classification(annotations, self.title)
         annotations, history = with_prior(annotations, prior, self.title)
@@ -227,7 +227,7 @@ class Robust(Aggregator):
         agreement = Agreement.zero(num_annotators, num_classes)
         for block in blocks:
             agreement.add(block)
-        if history.counts is not None:  # how others agreed is known of the new tasks alone
+        if history.counts is not None:  # agreement is known only for the new tasks
             agreement.said += history.counts.table.sum(axis=2)
             agreement.sizes *= 1 + history.counts.classes.sum() / max(agreement.sizes[0], 1)
         counts = history.added(Counts.total(blocks, first_counts, num_annotators, num_classes))
@@ -242,18 +242,18 @@ class Robust(Aggregator):
     def result(
         self, annotations: Annotations, posteriors: Array, counts: Counts, history: History = NO_HISTORY
     ) -> Aggregation:
-        """What `fit` gives.
+        """Creates the result of `fit`.
 
         Args:
             annotations: see `fit`.
-            posteriors: [N, K], certain where the class is known; those of tasks that nobody annotated are set here.
-            counts: those of the last step, with those of the history.
-            history: what a prior adds.
+            posteriors: [N, K], certain if the class is known; those of tasks without annotations are set here.
+            counts: counts of the last step, plus those of the history.
+            history: counts of a prior.
         """
         certain = posteriors.max(axis=1, initial=0.0) == 1
         blocks = blocks_of(annotations, np.where(certain, posteriors.argmax(axis=1), -1))
         crowd = start(counts)
-        for _ in range(REFINED):  # of the posteriors that follow from confusion matrices, which are not too cautious
+        for _ in range(REFINED):  # from posteriors of confusion matrices, which are less cautious
             crowd = update(history.added(Counts.expected(blocks, crowd.params)), crowd, COMMON)
         unknown = (annotations.redundancy == 0) & ~certain
         prior = crowd.means.class_prior
@@ -277,12 +277,12 @@ class Robust(Aggregator):
 
 
 def _notes(counts: Counts) -> Sequence[str]:
-    """What kind of crowd it is, where that says what to check."""
+    """Notes on the kind of crowd that say what to check."""
     label_counts = counts.table.sum(axis=2)
     number = label_counts.sum(axis=1)
     by_chance = (label_counts.sum(axis=0) / max(label_counts.sum(), 1.0))[
         label_counts.argmax(axis=1)
-    ] ** number  # of one class only
+    ] ** number  # probability of using only one class
     sided = (
         (label_counts.max(axis=1, initial=0.0) >= number - 1e-6) & (number >= LEAST_ANSWERS) & (by_chance < BY_CHANCE)
     )

@@ -22,18 +22,18 @@ WEIGHTS = ("agreement", "iwmv")
 
 
 def winners(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How likely each class is to win if ties are drawn: 1 for a sole winner, 1/m for each of m tied ones, [T, K]."""
+    """Probability that each class wins if ties are broken at random: 1/m for each of m tied classes, [T, K]."""
     tied = tied_classes(shares)
     return tied / np.maximum(tied.sum(axis=1, keepdims=True), 1)
 
 
 def agreement(block: Block, won: NDArray[np.float64], default: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share of each annotator's labels that are the aggregate's, expected over drawn ties, [R].
+    """Share of each annotator's labels that match the aggregate, in expectation over random ties, [R].
 
     Args:
         block: T tasks, A annotations.
         won: see `winners`, [T, K].
-        default: what an annotator without annotations gets, [R].
+        default: value for annotators without annotations, [R].
     """
     agreed = won[block.index, block.labels]
     total = np.bincount(block.annotator_ids, weights=agreed, minlength=len(default))
@@ -42,18 +42,18 @@ def agreement(block: Block, won: NDArray[np.float64], default: NDArray[np.float6
 
 
 def weighted_shares(block: Block, weights: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
-    """Each class's share of a task's weighted votes; a vote of negative weight counts for every other class.
+    """Shares of a task's weighted votes; a vote of negative weight counts for every other class.
 
-    Taking |w| from the class that was named or adding |w| to each of the others ranks the classes alike, but only the
-    latter leaves shares that are probabilities.
+    Subtracting |w| from the voted class or adding |w| to all others gives the same ranking, but only the latter keeps
+    shares probabilities.
 
     Args:
         block: T tasks, A annotations.
-        weights: weights of the annotators, any sign, [R].
+        weights: weight of each annotator, of any sign, [R].
         num_classes: K.
 
     Returns:
-        Shares [T, K], rows sum to one. Uniform where no vote has weight, certain where the class is known.
+        Shares [T, K], rows sum to one. Uniform if no vote has weight, certain if the class is known.
     """
     num_tasks = len(block.tasks)
     weight = weights.take(block.annotator_ids)
@@ -68,25 +68,26 @@ def weighted_shares(block: Block, weights: NDArray[np.float64], num_classes: int
 
 @dataclass(frozen=True)
 class Wawa(Aggregator):
-    """Worker agreement with aggregate: a vote, and a second vote weighted by agreement with the first.
+    """Worker agreement with aggregate: a vote, then a second vote weighted by agreement with the first.
 
-    With more rounds, iterative weighted majority voting (IWMV; Li and Yu, "Error rate bounds and iterative weighted
-    majority voting for crowdsourcing", arXiv:1411.4086, 2014): the agreement is then taken with the last weighted vote.
+    With more rounds, this is iterative weighted majority voting (IWMV; Li and Yu, "Error rate bounds and iterative
+    weighted majority voting for crowdsourcing", arXiv:1411.4086, 2014): agreement is then measured with the last
+    weighted vote.
 
-    Where m classes tie, an annotator who named one of them agrees by 1/m: what a draw would give on average, but with
-    no draw in the weights.
+    If m classes tie, an annotator who voted for one of them agrees by 1/m, the expectation of a random choice, so that
+    weights are not random.
 
-    `skills` is the agreement with the aggregate that the last weights were made from, 0 to 1. It flatters: an
-    annotator's own votes are in the aggregate. An annotator without annotations has that of all annotations together.
+    `skills` is the agreement with the aggregate from which the last weights were computed, 0 to 1. It is too high, as
+    an annotator's own votes are in the aggregate. An annotator without annotations has the overall agreement.
 
     Args:
-        num_rounds: how often to weigh and vote again. 1: Wawa. Ends before that when no winner changes.
+        num_rounds: number of weighted votes. 1: Wawa. Stops early if no winner changes.
         weights: "agreement": the agreement itself. "iwmv": K * agreement - 1, the weight of Li and Yu, which is 0 at
-            chance; below it, a vote counts for every other class.
+            chance; below, a vote counts for every other class.
         seed: seed of random ties.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -114,21 +115,21 @@ class Wawa(Aggregator):
     whole_table: ClassVar[bool] = True  # no blocks; see `check_blocks_are_irrelevant`
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
-        """Votes, weighs, votes again.
+        """Votes, computes weights, and votes again.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
-            gold: known class codes, int [N], -1 where unknown. Those tasks get their known class, and agreement is
-                taken with it.
-            initial: what the first agreement is taken with, instead of the plain vote: posteriors [N, K], or an earlier
-                `Aggregation` of the same tasks and classes.
+            gold: known class codes, int [N], -1 where unknown. These tasks are labelled with their class, and agreement
+                is measured with it.
+            initial: what the first agreement is measured with instead of the plain vote: posteriors [N, K], or an
+                earlier `Aggregation` of the same tasks and classes.
 
         Returns:
-            Posteriors (shares of the weighted votes; uniform without annotations), labels, `skills`. `history` is
-            empty. `converged`: no winner changed in the last round, or one round was asked for.
+            Posteriors (shares of the weighted votes; uniform without annotations), labels and `skills`. `history` is
+            empty. `converged`: no winner changed in the last round, or `num_rounds` is 1.
 
         Raises:
-            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+            DataError: annotations are not of kind classification, or `gold` or `initial` does not match them.
         """
         check_classification(annotations, "Wawa")
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes

@@ -1,1 +1,1 @@
-"""What the algorithms share: blocks of annotations, compiled kernels, threads."""
+"""Parts that the algorithms share: blocks of annotations, compiled kernels, threads."""

@@ -26,23 +26,23 @@ FIELDS = ("starts", "annotator_ids", "labels", "tasks", "gold")
 
 
 class Block:
-    """Some tasks with all of their annotations, as columns of codes; what one call of a kernel works on.
+    """Some tasks with all of their annotations, as columns of codes; the input of one call of a kernel.
 
-    A value: nothing changes it. It pickles to its five arrays, so it may cross from worker to worker. It holds 5 bytes
-    an annotation (8 with more than 256 classes) and 16 a task.
+    Immutable. A block pickles to its five arrays, so it may be sent between workers. It takes 5 bytes per annotation (8
+    for more than 256 classes) and 16 per task.
 
     Args:
-        task_ids: task code of each annotation, int [A], in any order. All annotations of a task belong in one block.
+        task_ids: task code of each annotation, int [A], in any order. All annotations of a task must be in one block.
         annotator_ids: annotator codes, int [A].
         labels: class codes, int [A].
-        tasks: the codes of the block's tasks, int [T], ascending, each once. May hold tasks without annotations.
-            Default: those in `task_ids`.
+        tasks: codes of the block's tasks, int [T], ascending, distinct. May include tasks without annotations. Default:
+            those in `task_ids`.
         gold: known class code of each of `tasks`, int [T], -1 where unknown. Default: all unknown.
 
     Attributes:
-        starts: annotations of the t-th task are rows `starts[t]` to `starts[t + 1]`, int64 [T + 1].
+        starts: annotations of task t are rows `starts[t]` to `starts[t + 1]`, int64 [T + 1].
         annotator_ids: sorted by task, int32 [A].
-        labels: sorted by task, uint8 [A], or int32 where a code is above 255; float64 where they are ratings.
+        labels: sorted by task, uint8 [A], or int32 if a code is above 255; float64 for ratings.
         tasks: int64 [T].
         gold: int64 [T], or None.
 
@@ -80,7 +80,7 @@ class Block:
     def of_ratings(
         cls, task_ids: ArrayLike, annotator_ids: ArrayLike, ratings: ArrayLike, tasks: ArrayLike | None = None
     ) -> Block:
-        """A block whose labels are ratings.
+        """Creates a block whose labels are ratings.
 
         Args:
             task_ids: see `Block`.
@@ -89,7 +89,7 @@ class Block:
             tasks: see `Block`.
 
         Raises:
-            DataError: as for `Block`, or a rating is not finite.
+            DataError: as `Block`, or a rating is not finite.
         """
         ids, annotators = _checked_codes(task_ids=task_ids, annotator_ids=annotator_ids)
         numbers = np.asarray(ratings, np.float64)
@@ -110,7 +110,7 @@ class Block:
         self.tasks = np.unique(ids) if tasks is None else np.asarray(tasks, np.int64)
         self.gold = None if gold is None else np.asarray(gold, np.int64)
         if self.tasks.size and (self.tasks[0] < 0 or (np.diff(self.tasks) <= 0).any()):
-            raise DataError("The tasks of a block are ascending codes from 0, each once.")
+            raise DataError("The tasks of a block must be distinct ascending codes from 0.")
         if self.gold is not None and self.gold.shape != self.tasks.shape:
             raise DataError(f"gold has one class per task, {self.tasks.shape}, got {self.gold.shape}.")
         index = _rows(ids, self.tasks)
@@ -137,12 +137,12 @@ class Block:
 
     @cached_property
     def index(self) -> NDArray[np.int64]:
-        """Row of each annotation's task in `tasks`, ascending, [A]."""
+        """Index of each annotation's task in `tasks`, ascending, [A]."""
         return np.repeat(np.arange(len(self.tasks)), np.diff(self.starts))
 
     @property
     def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], NDArray[np.int64]]:
-        """`starts`, `annotator_ids`, `labels` and `gold` as kernels take them: `gold` is empty where it is None."""
+        """`starts`, `annotator_ids`, `labels` and `gold` for kernels; `gold` is empty if it is None."""
         return self.starts, self.annotator_ids, self.labels, NO_GOLD if self.gold is None else self.gold
 
     @cached_property
@@ -150,10 +150,10 @@ class Block:
         return int(self.annotator_ids.max(initial=-1)), int(self.labels.max(initial=0))
 
     def check_annotators(self, num_annotators: int) -> None:
-        """Refuses annotators beyond the given number, which no kernel looks for.
+        """Raises an error for annotator codes out of range, which kernels do not check.
 
         Raises:
-            DataError: there is one.
+            DataError: an annotator code is out of range.
         """
         if self._highest[0] >= num_annotators:
             raise DataError(
@@ -161,10 +161,10 @@ class Block:
             )
 
     def check_codes(self, num_annotators: int, num_classes: int) -> None:
-        """Refuses annotators or labels beyond the given numbers, which no kernel looks for.
+        """Raises an error for annotator or class codes out of range, which kernels do not check.
 
         Raises:
-            DataError: there is one.
+            DataError: a code is out of range.
         """
         annotator, label = self._highest
         if annotator >= num_annotators or (len(self) and label >= num_classes):
@@ -174,16 +174,16 @@ class Block:
             )
 
     def said(self, num_annotators: int, num_classes: int) -> NDArray[np.int64]:
-        """Who said what as one number, `annotator * K + label`, [A].
+        """Annotator and label of each annotation as one number, `annotator * K + label`, [A].
 
         Raises:
-            DataError: an annotator or a label beyond the given numbers.
+            DataError: an annotator or a label is out of range.
         """
         self.check_codes(num_annotators, num_classes)
         return self.annotator_ids.astype(np.int64) * num_classes + self.labels
 
     def clamped(self, posteriors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """`posteriors` [T, K] with certainty where the class is known; a new array where anything changes."""
+        """Returns `posteriors` [T, K] with certainty for known classes; a copy if anything changes."""
         if self.gold is None or not (self.gold >= 0).any():
             return posteriors
         known = np.flatnonzero(self.gold >= 0)
@@ -199,10 +199,10 @@ class Block:
         return informed if self.gold is None else informed | (self.gold >= 0)
 
     def cut(self, max_annotations: int) -> list[Block]:
-        """The same tasks as smaller blocks, which share this one's memory.
+        """Splits the block into smaller ones, which share its memory.
 
         Args:
-            max_annotations: most annotations a block, and most tasks; a task with more gets a block of its own.
+            max_annotations: maximum number of annotations, and of tasks, per block; a larger task gets its own block.
         """
         blocks, begin, num_tasks = [], 0, len(self.tasks)
         while begin < num_tasks:
@@ -225,11 +225,11 @@ class Block:
 
 
 class Additive:
-    """Base of dataclasses of what a block adds to an M-step; `a + b` has the sums of their fields.
+    """Base class of what a block adds to an M-step; `a + b` has the sums of their fields.
 
     Attributes:
-        log_likelihood: of the block under the parameters that the counts were made with, nats.
-        num_annotations: number of annotations that were counted.
+        log_likelihood: log-likelihood of the block under the parameters used for the counts, nats.
+        num_annotations: number of annotations counted.
     """
 
     log_likelihood: float
@@ -238,7 +238,7 @@ class Additive:
     def __iadd__(self: T, other: T) -> T:
         for field in fields(self):  # type: ignore[arg-type]  # T is a dataclass
             mine = getattr(self, field.name)
-            mine += getattr(other, field.name)  # of an array, in place
+            mine += getattr(other, field.name)  # in place for arrays
             object.__setattr__(self, field.name, mine)  # it may be frozen
         return self
 
@@ -248,27 +248,27 @@ class Additive:
 
 
 def _checked_codes(like: NDArray[np.int64] | None = None, **columns: ArrayLike) -> list[NDArray[np.int64]]:
-    """Columns of codes as int64, all of the shape of `like` (None: of the first one)."""
+    """Converts columns of codes to int64, all of the shape of `like` (None: of the first one)."""
     codes = {name: np.asarray(column, np.int64) for name, column in columns.items()}
     shape = next(iter(codes.values())).shape if like is None else like.shape
     for name, column in codes.items():
         if column.shape != shape or column.ndim != 1:
-            raise DataError(f"A block's columns are 1-d, of one length, got {name} of shape {column.shape}.")
+            raise DataError(f"A block's columns must be 1-d, of equal length, got {name} of shape {column.shape}.")
         if column.size and column.min() < 0:
             raise DataError(f"Codes count from 0; a missing annotation has no row; got {column.min()} in {name}.")
         if name != "task_ids" and column.size and column.max() >= 2**31:
-            raise DataError(f"Codes of annotators and classes have 31 bits, got {column.max()} in {name}.")
+            raise DataError(f"Codes of annotators and classes must fit 31 bits, got {column.max()} in {name}.")
     return list(codes.values())
 
 
 def _rows(task_ids: NDArray[np.int64], tasks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Row of each task id in `tasks`, [A]."""
+    """Index of each task id in `tasks`, [A]."""
     stranger = DataError("A block has annotations of a task that is not among its tasks.")
     if not task_ids.size:
         return task_ids
     if not tasks.size:
         raise stranger
-    if tasks[-1] - tasks[0] + 1 == len(tasks):  # without gaps: no search
+    if tasks[-1] - tasks[0] + 1 == len(tasks):  # no gaps: no search
         if task_ids.min() < tasks[0] or task_ids.max() > tasks[-1]:
             raise stranger
         return task_ids - tasks[0] if tasks[0] else task_ids
@@ -279,7 +279,7 @@ def _rows(task_ids: NDArray[np.int64], tasks: NDArray[np.int64]) -> NDArray[np.i
 
 
 def occurrences(codes: NDArray[np.int64], number: int) -> NDArray[np.int64]:
-    """How often each code from 0 to `number` - 1 occurs, [number]; `numpy.bincount` would copy the codes."""
+    """Counts each code from 0 to `number` - 1, [number]; `numpy.bincount` would copy the codes."""
     counts = np.zeros(number, np.int64)
     _count(codes, counts)
     return counts
@@ -292,7 +292,7 @@ def _count(codes, counts):  # type: ignore[no-untyped-def]  # for Numba
 
 
 def sum_rows(x: NDArray[np.float64], ids: NDArray[Any], number: int) -> NDArray[np.float64]:
-    """Sums of the rows of `x`, [U] or [U, C], that have the same id, [number] or [number, C]."""
+    """Sums the rows of `x`, [U] or [U, C], by id, [number] or [number, C]."""
     sums = np.zeros((number, *x.shape[1:]))
     width = math.prod(x.shape[1:])
     _add_rows(np.ascontiguousarray(x).reshape(len(x), width), ids, sums.reshape(number, width))
@@ -308,7 +308,7 @@ def _add_rows(x, ids, sums):  # type: ignore[no-untyped-def]  # for Numba
 
 @compiled()
 def _sort_by_task(index, annotator_ids, labels, place, annotators_out, labels_out):  # type: ignore[no-untyped-def]  # for Numba
-    """Counting sort; `place` is where each task's next row goes, [T], and is used up."""
+    """Counting sort; `place` has the next free row of each task, [T], and is changed."""
     for row in range(len(index)):
         at = place[index[row]]
         place[index[row]] = at + 1
@@ -319,16 +319,16 @@ def _sort_by_task(index, annotator_ids, labels, place, annotators_out, labels_ou
 def blocks_of(
     annotations: Annotations, gold: ArrayLike | None = None, max_annotations: int | None = None
 ) -> list[Block]:
-    """Cuts a table of annotations into blocks that cover every task, also those without annotations.
+    """Splits annotations into blocks that cover every task, including those without annotations.
 
     Args:
-        annotations: the table, kind classification.
+        annotations: annotations of kind classification.
         gold: known class codes [N], -1 where unknown (see `checked_gold`).
-        max_annotations: most annotations a block, and most tasks (a task with more annotations gets a block of its
-            own). Default: what keeps the kernels' work arrays, 8 K bytes a task, near 64 MiB each, and all cores busy.
+        max_annotations: maximum number of annotations, and of tasks, per block (a larger task gets its own block).
+            Default: keeps the kernels' work arrays, 8 K bytes per task, near 64 MiB each, and all cores busy.
 
     Returns:
-        Blocks in ascending order of tasks; they share one copy of the columns.
+        Blocks in ascending order of tasks, which share one copy of the columns.
     """
     if max_annotations is None:
         share = max(MIN_ANNOTATIONS, len(annotations) // (4 * num_threads()))
@@ -337,14 +337,14 @@ def blocks_of(
 
 
 def whole_block(annotations: Annotations, gold: ArrayLike | None = None) -> Block:
-    """All tasks as one block, for algorithms that look at the whole table at once; `block.tasks` is 0 ... N-1.
+    """Returns all tasks as one block, for algorithms that need the whole table; `block.tasks` is 0 ... N-1.
 
     Args:
-        annotations: the table, kind classification.
+        annotations: annotations of kind classification.
         gold: known class codes [N], -1 where unknown.
 
     Raises:
-        DataError: `gold` does not fit.
+        DataError: `gold` does not match the annotations.
     """
     known = checked_gold(gold, annotations.num_tasks, annotations.num_classes)
     tasks = np.arange(annotations.num_tasks)
@@ -352,7 +352,7 @@ def whole_block(annotations: Annotations, gold: ArrayLike | None = None) -> Bloc
 
 
 def checked_gold(gold: ArrayLike | None, num_tasks: int, num_classes: int) -> NDArray[np.int64] | None:
-    """Known classes as int64 [N], -1 where unknown; None stays None.
+    """Converts known classes to int64 [N], -1 where unknown; None is returned as None.
 
     Raises:
         DataError: not one integer class code (or -1) per task.

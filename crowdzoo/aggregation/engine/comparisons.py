@@ -1,14 +1,14 @@
-"""The likelihood of comparisons of two tasks by annotators, and its gradient, compiled.
+"""The likelihood of annotators' comparisons of two tasks, and its gradient, compiled.
 
-An annotator r who sees task i on the left and j on the right gives an answer y out of left, right and equal:
+An annotator r who sees task i on the left and j on the right gives one of the answers y, left, right or equal:
 
     P_r(y) = share[r] F(y | lead, tie) + (1 - share[r]) G_r(y)
     lead   = slope[r] (score[i] - score[j]) + bias[r] + effects . x,   tie = ties + tie_bias[r]
 
-with x the covariates of the left side less those of the right, if there are any.
+with x the covariates of the left side minus those of the right, if there are any.
 
-F is one of the `FORMS`; G is one of the `ALTERNATIVES`: none (share is one), a guess of the annotator's own whatever
-the tasks, or the answer F reversed.
+F is one of the `FORMS`; G is one of the `ALTERNATIVES`: none (share is one), the annotator's own guess whatever
+the tasks, or the answer of F reversed.
 """
 
 import math
@@ -30,15 +30,15 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Comparisons, A of them.
+    """A comparisons.
 
     Attributes:
         left: task codes, int64 [A].
         right: task codes, int64 [A].
         annotators: annotator codes, int64 [A].
         answers: 0 left, 1 right, 2 equal, int64 [A].
-        weights: how often each counts, [A].
-        differences: of C covariates, left less right, [A, C].
+        weights: weight of each comparison, [A].
+        differences: C covariates, left minus right, [A, C].
     """
 
     left: NDArray[np.int64]
@@ -51,17 +51,17 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class PairParams:
-    """Parameters of the model, or the gradient of a likelihood in them; N tasks, R annotators, K answers.
+    """Parameters of the model, or a gradient with respect to them; N tasks, R annotators, K answers.
 
     Attributes:
-        scores: of the tasks, [N].
+        scores: scores of the tasks, [N].
         slopes: how strongly an annotator's answers follow the scores, [R].
         biases: how much an annotator prefers the left, in units of the scores, [R].
-        tie_biases: how much an annotator likes to answer "equal", [R].
+        tie_biases: how much an annotator prefers to answer "equal", [R].
         shares: log odds of the probability that the answer follows F, [R].
         guesses: logarithms of the probabilities of the annotator's guesses, up to a constant, [R, K].
-        common: bias of all annotators and parameter of ties of all annotators, [2].
-        effects: of the covariates, [C].
+        common: position bias and tie parameter of all annotators, [2].
+        effects: effects of the covariates, [C].
     """
 
     scores: Vector
@@ -75,7 +75,7 @@ class PairParams:
 
     @classmethod
     def neutral(cls, num_tasks: int, num_annotators: int, num_answers: int, num_covariates: int = 0) -> "PairParams":
-        """Equal tasks, annotators without habits, shares of one half, covariates without effect."""
+        """Equal tasks, annotators without biases, shares of one half, covariates without effects."""
         zeros = np.zeros(num_annotators)
         guesses = np.zeros((num_annotators, num_answers))
         return cls(
@@ -91,11 +91,11 @@ class PairParams:
 
 
 def likelihood(pairs: Pairs, params: PairParams, form: str, alternative: str) -> tuple[float, PairParams]:
-    """Log-likelihood of the comparisons, nats, and its gradient.
+    """Computes the log-likelihood of the comparisons, nats, and its gradient.
 
     Args:
         pairs: comparisons; with form "none" no answer is "equal".
-        params: where it is taken.
+        params: parameters at which it is evaluated.
         form: one of `FORMS`.
         alternative: one of `ALTERNATIVES`.
     """
@@ -107,7 +107,7 @@ def likelihood(pairs: Pairs, params: PairParams, form: str, alternative: str) ->
         gradient.scores, gradient.slopes, gradient.biases, gradient.tie_biases, gradient.shares, gradient.guesses,
         gradient.common, gradient.effects, FORMS[form], ALTERNATIVES[alternative],
     )  # fmt: skip
-    if alternative == "guess":  # the kernel adds up who guessed what; the softmax is left
+    if alternative == "guess":  # the kernel only sums guesses; the softmax remains
         gradient.guesses[:] -= gradient.guesses.sum(axis=1, keepdims=True) * softmax(params.guesses, axis=1)
     return total, gradient
 
@@ -118,11 +118,11 @@ def answer_probabilities(
     """Probabilities of the answers left, right and (unless the form is "none") equal, [n, K].
 
     Args:
-        lead: of the left task, [n].
+        lead: lead of the left task, [n].
         tie: parameter of ties, [n] or one for all.
         form: one of `FORMS`.
         share: probability that the answer follows the form, [n] or one for all.
-        guess: what the answer follows otherwise, probabilities [n, K]; None: the reversed answer.
+        guess: probabilities of other answers, [n, K]; None: the reversed answer.
     """
     probabilities = np.empty((len(lead), 2 if form == "none" else 3))
     _fill(lead, np.full(len(lead), tie), FORMS[form], probabilities)
@@ -146,7 +146,7 @@ def _logistic(x):  # type: ignore[no-untyped-def]  # for Numba
 
 @compiled()
 def _form(form, answer, lead, tie):  # type: ignore[no-untyped-def]  # for Numba
-    """Gives log F(answer), and its slopes in lead and tie."""
+    """Returns log F(answer), and its derivatives with respect to lead and tie."""
     if form == 0:
         sign = 1.0 if answer == LEFT else -1.0
         return -_softplus(-sign * lead), sign * _logistic(-sign * lead), 0.0
@@ -158,7 +158,7 @@ def _form(form, answer, lead, tie):  # type: ignore[no-untyped-def]  # for Numba
         sign = 0.5 if answer == LEFT else -0.5 if answer == RIGHT else 0.0
         by_lead = sign - (left - right) / (2 * total)
         return value - peak - math.log(total), by_lead, (1.0 if answer == EQUAL else 0.0) - equal / total
-    # P(left) = 1 / (1 + e^(t - lead)), t = e^tie; equal is what is left: (e^2t - 1) P(left) P(right)
+    # P(left) = 1 / (1 + e^(t - lead)), t = e^tie; equal is the rest: (e^2t - 1) P(left) P(right)
     t = math.exp(min(max(tie, -300.0), 300.0))
     lost, won = _logistic(t - lead), _logistic(t + lead)
     if answer == LEFT:

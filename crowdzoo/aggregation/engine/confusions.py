@@ -1,9 +1,9 @@
-"""Annotators with confusion matrices: `Params`, `Counts` that blocks add up to, and the compiled loops between them.
+"""Annotators with confusion matrices: `Params`, the `Counts` of blocks, and the compiled loops between them.
 
-Tables of annotators are laid out `[annotator, said, true]`: an annotation reads, and adds to, one run of K numbers.
-Tasks are taken 64 at a time, and the E- and the M-step of a tile follow each other while its posteriors are in the
-cache. Up to 128 classes the code is compiled for that number of classes (about a second, kept on disk), so that a run
-of K numbers is a handful of vector instructions.
+Tables of annotators are laid out `[annotator, said, true]`, so that an annotation reads, and adds to, K contiguous
+numbers. Tasks are processed 64 at a time, the M-step of a tile right after its E-step, while its posteriors are in the
+cache. Up to 128 classes, the code is compiled for that number of classes (about a second, cached on disk), so that K
+contiguous numbers take a handful of vector instructions.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 TINY = float(np.finfo(np.float64).tiny)
 TILE = 64  # tasks; the product of their totals, each at most K, must not overflow
 MOST_FIXED = 128  # classes
-CACHED = 2**17  # cells; rows of larger tables are asked for so many annotations ahead:
+CACHED = 2**17  # cells; rows of larger tables are prefetched this number of annotations ahead:
 AHEAD = 16
-NORMALISED = 2**15  # cells at a time: what fits the cache between both passes
+NORMALISED = 2**15  # cells at a time, which stay in the cache between both passes
 MAX_TABLES = 2**31  # bytes of all threads' tables together
-PART = 2**14  # annotations: vote shares of so many stay in the cache, and in memory that is there already
+PART = 2**14  # annotations, whose vote shares stay in the cache and in allocated memory
 NOTHING = np.empty(0)
-U = np.uint64  # signed indices cost a wrap-around check each
+U = np.uint64  # signed indices need a wrap-around check each
 
 # === Between an M-step and the next E-step ===
 
 
 @dataclass(frozen=True, eq=False)
 class Params:
-    """What an annotator model knows between two steps, in log space.
+    """Parameters of an annotator model, in log space.
 
     Attributes:
         log_confusions: log P(annotator says l | truth k), `[annotator, true, said]`, [R, K, K].
@@ -54,12 +54,12 @@ class Params:
 
     @classmethod
     def from_probabilities(cls, confusions: ArrayLike, class_prior: ArrayLike) -> Params:
-        """Takes logarithms; a zero becomes the smallest normal number, so that no later sum meets `inf - inf`."""
+        """Takes logarithms; zeros become the smallest normal number, so that no later sum contains `inf - inf`."""
         return cls(np.log(np.maximum(confusions, TINY)), np.log(np.maximum(class_prior, TINY)))
 
     @cached_property
     def log_table(self) -> NDArray[np.float64]:
-        """`log_confusions` as the kernels read it: `[annotator, said, true]`, C-contiguous, [R, K, K]."""
+        """`log_confusions` as the kernels need it: `[annotator, said, true]`, C-contiguous, [R, K, K]."""
         return np.ascontiguousarray(self.log_confusions.transpose(0, 2, 1))
 
     def __getstate__(self) -> dict[str, NDArray[np.float64]]:
@@ -88,15 +88,15 @@ class Params:
 
 @dataclass(eq=False)
 class Counts(Additive):
-    """What a block adds to the M-step; `a + b` is what both blocks add.
+    """What a block adds to the M-step; `a + b` is the sum of two blocks.
 
     Attributes:
-        table: expected number of times that annotator said l where the truth is k, `[annotator, said, true]`,
+        table: expected number of times that the annotator said l when the truth is k, `[annotator, said, true]`,
             [R, K, K].
-        classes: expected number of tasks of each class, [K]; tasks that carry no information are not counted.
-        log_likelihood: log probability (nats) of the block's annotations and known classes under the parameters that
-            the counts were made with; 0 where there were none.
-        num_annotations: number of annotations that were counted.
+        classes: expected number of tasks of each class, [K], without tasks that carry no information.
+        log_likelihood: log-probability (nats) of the block's annotations and known classes under the parameters used
+            for the counts; 0 without parameters.
+        num_annotations: number of annotations counted.
     """
 
     table: NDArray[np.float64]
@@ -106,7 +106,7 @@ class Counts(Additive):
 
     @classmethod
     def zero(cls, num_annotators: int, num_classes: int) -> Counts:
-        """The neutral element of addition."""
+        """Counts of no block."""
         return cls(np.zeros((num_annotators, num_classes, num_classes)), np.zeros(num_classes))
 
     @classmethod
@@ -117,13 +117,13 @@ class Counts(Additive):
         num_annotators: int,
         num_classes: int,
     ) -> Counts:
-        """What all blocks add, on all cores.
+        """Sums what all blocks add, on all cores.
 
-        Each thread has a table of its own; where that would take more than two gibibytes, there are fewer threads.
+        Each thread has its own table; there are fewer threads if tables would take more than two gibibytes.
 
         Args:
-            blocks: what there is to count.
-            kernel: adds a block to counts, in place.
+            blocks: blocks to count.
+            kernel: function that adds a block to counts, in place.
             num_annotators: R.
             num_classes: K.
         """
@@ -139,7 +139,7 @@ class Counts(Additive):
 
     @classmethod
     def expected(cls, blocks: Sequence[Block], params: Params) -> Counts:
-        """What all blocks add under the posteriors that follow from parameters, on all cores."""
+        """Sums what all blocks add under the posteriors given the parameters, on all cores."""
         kernel = partial(cls.add_expected, params=params)
         return cls.total(blocks, kernel, params.num_annotators, params.num_classes)
 
@@ -150,7 +150,7 @@ class Counts(Additive):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a result keeps of them, by the names of its attributes."""
+        """The attributes of a result that store the counts."""
         return {"counts": self.confusions, "class_counts": self.classes}
 
     @property
@@ -164,14 +164,14 @@ class Counts(Additive):
         return len(self.classes)
 
     def add(self, block: Block, posteriors: NDArray[np.float64]) -> None:
-        """Adds a block under given posteriors [T, K] to these counts."""
+        """Adds a block under these posteriors [T, K] to the counts."""
         block.check_codes(self.num_annotators, self.num_classes)
         fixed_posteriors = np.ascontiguousarray(posteriors, np.float64)
         add_counts(block, self.num_classes, fixed_posteriors=fixed_posteriors, counts=self.table, classes=self.classes)
         self.num_annotations += len(block)
 
     def add_expected(self, block: Block, params: Params) -> None:
-        """Adds a block under the posteriors that follow from parameters, and the block's log probability.
+        """Adds a block under the posteriors given the parameters, and the block's log-probability.
 
         Args:
             block: T tasks, A annotations.
@@ -199,7 +199,7 @@ def posteriors_and_labels(
 def block_posteriors(block: Block, params: Params) -> NDArray[np.float64]:
     """Class probabilities of a block's tasks given the parameters, [T, K].
 
-    Known classes are certain, tasks without annotations have the class prior.
+    Known classes are certain; tasks without annotations have the class prior.
 
     Args:
         block: T tasks.
@@ -225,9 +225,9 @@ def write_posteriors(block: Block, params: Params, out: NDArray[np.float64]) -> 
 def first_shares(
     block: Block, weights: NDArray[np.float64], num_classes: int, first: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    """What the first M-step sees of a block, [T, K]: posteriors [N, K] of all tasks if they are given, else the votes.
+    """Input of the first M-step for a block, [T, K]: posteriors [N, K] of all tasks if passed, else the votes.
 
-    Known classes are certain. `weights` are those of the annotators' votes, [R].
+    Known classes are certain. `weights` weight the annotators' votes, [R].
     """
     return vote_shares(block, weights, num_classes) if first is None else block.clamped(first[block.tasks])
 
@@ -250,7 +250,7 @@ def first_counts(
 
 
 def shares_of(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Counts as shares of their sum; equal shares where it is zero."""
+    """Divides counts by their sum; equal shares if it is zero."""
     total = counts.sum()
     return counts / total if total > 0 else np.full_like(counts, 1 / len(counts))
 
@@ -258,11 +258,11 @@ def shares_of(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 # === Compiled loops ===
 
 
-# Functions of this module, not of a closure: Numba's cache on disk knows a closure by the bytes of what it holds, and
-# those of a compiled function are others in each process
+# Functions of this module, not of a closure: Numba's disk cache identifies a closure by the bytes of its variables,
+# and those of a compiled function differ between processes
 @compiled(inline="always")
 def _add_row(target, i, source, j, k_all, run):  # type: ignore[no-untyped-def]  # for Numba
-    """target[i : i + K] += source[j : j + K], to be inlined; `run` numbers at a time, known when compiled."""
+    """target[i : i + K] += source[j : j + K], inlined, `run` numbers at a time; `run` is known when compiled."""
     whole = k_all // U(run) * U(run)
     for k in range(U(0), whole, U(run)):
         add_run(target, i + k, source, j + k, run)
@@ -272,7 +272,7 @@ def _add_row(target, i, source, j, k_all, run):  # type: ignore[no-untyped-def] 
 
 @compiled(inline="always")
 def _finish(tile, gold, first, last, k_all):  # type: ignore[no-untyped-def]  # for Numba
-    """Turns the logits of a tile, tasks `first` to `last`, into posteriors and returns their evidence, nats."""
+    """Converts the logits of a tile, tasks `first` to `last`, to posteriors and returns their log evidence, nats."""
     evidence = 0.0
     o = U(0)
     for i in range(first, last):
@@ -307,7 +307,7 @@ def _finish(tile, gold, first, last, k_all):  # type: ignore[no-untyped-def]  # 
 
 @lru_cache
 def _kernel(fixed: int) -> Callable[..., float]:
-    """The loop for `fixed` classes; 0: for any number."""
+    """The loop for `fixed` classes; 0: for any number of classes."""
     run = fixed or 8
 
     @compiled()
@@ -374,23 +374,23 @@ def add_counts(
     counts: NDArray[np.float64] = NOTHING,
     classes: NDArray[np.float64] = NOTHING,
 ) -> float:
-    """One pass over a block: posteriors of its tasks, found or given, and what they add to the counts.
+    """One pass over a block: computes (or uses) posteriors of its tasks, and adds them to the counts.
 
-    All arrays are float64 and C-contiguous; what is left out is not computed.
+    All arrays are float64 and C-contiguous; arrays that are not passed are not computed.
 
     Args:
         block: T tasks; its codes have been checked.
         num_classes: K.
         log_table: log P(annotator says l | truth k), `[annotator, said, true]`, [R, K, K].
         log_prior: log P(truth k), [K].
-        fixed_posteriors: posteriors [T, K], instead of those that follow from `log_table` and `log_prior`.
+        fixed_posteriors: posteriors [T, K] to use instead of computing them from `log_table` and `log_prior`.
         posteriors: receives the posteriors, [T, K].
-        counts: the posteriors of an annotation's task are added at its annotator and label, `[annotator, said, true]`,
+        counts: receives the sums of posteriors by annotator and label of the annotation, `[annotator, said, true]`,
             [R, K, K].
-        classes: the posteriors of tasks that carry information are added up, [K].
+        classes: receives the sum of the posteriors of tasks that carry information, [K].
 
     Returns:
-        Log probability of the block's annotations and known classes, nats; 0 with `fixed_posteriors`.
+        Log-probability of the block's annotations and known classes, nats; 0 with `fixed_posteriors`.
     """
     loop = _kernel(num_classes if num_classes <= MOST_FIXED else 0)
     before = log_table.reshape(-1), log_prior, fixed_posteriors.reshape(-1)
@@ -398,7 +398,7 @@ def add_counts(
 
 
 def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
-    """Each class's share of a task's weighted votes.
+    """Computes the shares of each task's weighted votes.
 
     Args:
         block: T tasks.
@@ -406,7 +406,7 @@ def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) ->
         num_classes: K.
 
     Returns:
-        Shares [T, K], rows sum to one. Uniform where a task has no annotations, certain where its class is known.
+        Shares [T, K], rows sum to one. Uniform for tasks without annotations, certain for known classes.
     """
     block.check_codes(len(weights), num_classes)
     shares = np.zeros((len(block.tasks), num_classes))
@@ -436,14 +436,14 @@ def _vote_shares(starts, annotators, labels, gold, weights, shares):  # type: ig
 
 
 def normalised_logs(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logs of (counts + prior), normalised over what was said; uniform where all is zero or below 2.2e-308.
+    """Computes logs of (counts + prior), normalised over `said`; uniform if all are zero or below 2.2e-308.
 
     Args:
         counts: `[annotator, said, true]`, [R, K, K].
-        prior: pseudo-counts of each annotator, `[said, true]`, [K, K].
+        prior: pseudo-counts per annotator, `[said, true]`, [K, K].
 
     Returns:
-        `[annotator, said, true]`, [R, K, K]; none is infinite.
+        `[annotator, said, true]`, [R, K, K]; all are finite.
     """
     logs = np.empty_like(counts)
     step = max(1, NORMALISED // max(counts.shape[1] ** 2, 1))
@@ -473,7 +473,7 @@ def _normalise(counts, prior, least, shares):  # type: ignore[no-untyped-def]  #
                 factors[true] += counts[r, label, true]
         empty = False
         for true in range(num_classes):
-            if factors[true] >= TINY:  # one divided by less is inf
+            if factors[true] >= TINY:  # 1 divided by less is inf
                 factors[true] = 1.0 / factors[true]
             else:
                 factors[true] = 0.0

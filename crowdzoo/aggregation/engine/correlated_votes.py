@@ -1,4 +1,4 @@
-"""How far votes are correlated, given the truth: a Dirichlet-multinomial in place of a multinomial."""
+"""Correlation of votes given the truth: a Dirichlet-multinomial instead of a multinomial."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +10,13 @@ from crowdzoo.data.annotations import Annotations
 
 Array = NDArray[np.float64]
 
-MOST_TASKS = 2000  # that the likelihood is computed on; that of more is scaled
+MOST_TASKS = 2000  # to compute the likelihood on; for more tasks it is scaled
 CONCENTRATIONS = np.geomspace(0.25, 1e4, 25)
-RIGHT = expit(np.linspace(-4, 7, 45))  # shares of right votes, from chance to one
+RIGHT = expit(np.linspace(-4, 7, 45))  # logit-spaced shares of right votes
 
 
 def weighted_votes(annotations: Annotations, weights: Array | None = None) -> Array:
-    """Sum of the weights, [A], default 1 each, of the annotations of each task and class, [N, K]."""
+    """Sums the weights, [A], default 1, of each task's annotations by class, [N, K]."""
     shape = annotations.num_tasks, annotations.num_classes
     cells = annotations.task_ids * shape[1] + annotations.labels
     sums: Array = np.bincount(cells, weights, shape[0] * shape[1]).astype(np.float64)
@@ -24,31 +24,31 @@ def weighted_votes(annotations: Annotations, weights: Array | None = None) -> Ar
 
 
 def effective_number(sizes: NDArray[np.int64] | Array, concentration: float) -> Array:
-    """How many independent votes the votes of each task are worth, [N]; see `likelihood_of_concentrations`.
+    """Number of independent votes that the votes of each task are worth, [N]; see `likelihood_of_concentrations`.
 
     Args:
         sizes: number of votes of each task, [N].
-        concentration: c.
+        concentration: c, one of the concentrations there.
     """
     effective: Array = sizes * (1 + concentration) / (sizes + concentration)
     return effective
 
 
 def likelihood_of_concentrations(votes: Array, class_prior: Array) -> tuple[Array, Array]:
-    """How probable votes are for each concentration, at the most probable share of right votes.
+    """Computes the likelihood of votes by concentration, at the most probable share of right votes.
 
-    Given the class k of a task, the shares of its votes are drawn from Dirichlet(c * m[k]), where m[k] has a share of
-    right votes at k and the rest in equal parts elsewhere, and its votes from these shares. Two votes for one task are
-    then correlated by 1 / (1 + c), so n votes are worth n * (1 + c) / (n + c) independent ones.
+    Given the class k of a task, the distribution of its votes is drawn from Dirichlet(c * m[k]), where m[k] is the
+    share of right votes at k and the rest spread evenly over the other classes. Two votes for one task then have
+    correlation 1 / (1 + c), so n votes are worth n * (1 + c) / (n + c) independent ones.
 
-    Computed on 2,000 tasks at most, drawn at random, and scaled to all.
+    The likelihood is computed on at most 2,000 random tasks, and scaled to all.
 
     Args:
-        votes: for each class, [N, K], K above 1.
+        votes: votes per class, [N, K], K above 1.
         class_prior: probability of each class, [K].
 
     Returns:
-        400 concentrations, ascending, and the profile of the log-likelihood at them.
+        400 concentrations, ascending, and the profile log-likelihood at them.
     """
     num_classes, drawn = votes.shape[1], votes
     if len(votes) > MOST_TASKS:
@@ -69,7 +69,7 @@ def likelihood_of_concentrations(votes: Array, class_prior: Array) -> tuple[Arra
 
 
 def _top(values: Array) -> float:
-    """The top of the parabola through the largest of equally spaced values and its neighbours."""
+    """Maximum of the parabola through the largest of equally spaced values and its neighbours."""
     place = int(np.clip(values.argmax(), 1, len(values) - 2))
     before, at, after = values[place - 1 : place + 2]
     curve = before - 2 * at + after

@@ -10,12 +10,12 @@ from scipy.special import digamma, gammaln
 
 from crowdzoo.aggregation.engine.loops import in_threads, num_threads
 
-CELLS = 2**17  # what a thread takes at a time
+CELLS = 2**17  # that a thread processes at a time
 T = TypeVar("T")
 
 
 def expected_logs(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """E[log p] under Dirichlet(counts + prior), and how far these distributions are from Dirichlet(prior).
+    """Computes E[log p] under Dirichlet(counts + prior), and the divergence of these distributions from the prior.
 
     Args:
         counts: non-negative, one distribution over L outcomes for each of R and S, [R, L, S].
@@ -39,11 +39,11 @@ def expected_logs(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> tu
 
 
 def expected_tables(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """What a common Dirichlet prior of many distributions is fitted from (Minka, Estimating a Dirichlet distribution).
+    """Computes statistics to fit a common Dirichlet prior (Minka, Estimating a Dirichlet distribution).
 
-    In the urn scheme that goes with the prior, `tables` counts the draws that came from the prior itself and not from
-    earlier draws. The likelihood of all counts, as a function of new pseudo-counts a', is at least
-    sum of tables * log a' - `slope` * (sum of a'), up to a constant, with equality at the present ones.
+    In the prior's urn scheme, `tables` counts the draws that came from the prior itself, not from earlier draws. The
+    log-likelihood of all counts, as a function of new pseudo-counts a', is at least
+    sum of tables * log a' - `slope` * (sum of a'), up to a constant, with equality at the current ones.
 
     Args:
         counts: non-negative, one distribution over L outcomes for each of R and S, [R, L, S].
@@ -67,7 +67,7 @@ def expected_tables(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> 
 
 
 def _by_parts(function: Callable[[slice], T], counts: NDArray[np.float64]) -> list[T]:
-    """What a function gives for some distributions after the other, on all cores: SciPy's work without the lock."""
+    """Applies a function to parts of the distributions on all cores; SciPy releases the interpreter's lock."""
     step = max(1, CELLS // max(int(np.prod(counts.shape[1:])), 1))
     parts = [slice(begin, begin + step) for begin in range(0, len(counts), step)]
     results = in_threads(lambda some: [function(part) for part in some], parts, num_threads())

@@ -1,14 +1,14 @@
-"""Instructions that compiled loops call: vector instructions, and plain loops where LLVM's interface refuses them.
+"""Instructions for compiled loops: vector instructions, or plain loops if LLVM's interface refuses them.
 
 - `add_run(target, i, source, j, length)`: target[i : i + length] += source[j : j + length], float64; `length` is known
   when compiled.
-- `add_rows(target, i, table, annotators, labels, begin, end, far, ahead, length)`: target[i : i + length] += the row of
-  a table [R, length, length] that annotators[j] and labels[j] name, for each j from `begin` to `end`; where j is below
-  `far`, row j + ahead is prefetched. `length` is known when compiled.
-- `prefetch(source, i)`: asks for the cache line of source[i], which need not exist, ahead of its use.
-- `exp(x)`: of x <= 0; 0 below -708.
+- `add_rows(target, i, table, annotators, labels, begin, end, far, ahead, length)`: for each j from `begin` to `end`,
+  target[i : i + length] += the row of a table [R, length, length] at annotators[j], labels[j]; if j is below `far`,
+  row j + ahead is prefetched. `length` is known when compiled.
+- `prefetch(source, i)`: prefetches the cache line of source[i], which need not exist.
+- `exp(x)`: exponential for x <= 0; 0 below -708.
 
-`VECTORISED` says which they are. Plain loops give the same results but for rounding, more slowly.
+`VECTORISED` says which are in use. Plain loops give the same results up to rounding, but more slowly.
 """
 
 import math
@@ -24,8 +24,8 @@ try:
     from crowdzoo.aggregation.engine.vector import add_rows, add_run, exp, prefetch, trial
 
     problem = "" if trial(np.ones(3)) == 10.0 else "a trial of them gave a wrong number"
-# None of what a new llvmlite or Numba raises must stop aggregation: names that are gone (ImportError, AttributeError),
-# other arguments (TypeError), their own errors of typing and lowering, and RuntimeError where LLVM refuses the code
+# No error of a new llvmlite or Numba may stop aggregation: removed names (ImportError, AttributeError), other
+# arguments (TypeError), their own errors of typing and lowering, and RuntimeError if LLVM refuses the code
 except Exception as error:
     problem = f"{type(error).__name__}: {error}"
 VECTORISED = not problem
@@ -43,7 +43,7 @@ if not VECTORISED:
     def add_rows(  # type: ignore[no-untyped-def]  # for Numba
         target, i, table, annotators, labels, begin, end, far, ahead, length
     ):
-        """See the module; nothing is prefetched."""
+        """See the module; does not prefetch."""
         for j in range(begin, end):
             row = (np.uint64(annotators[j]) * np.uint64(length) + np.uint64(labels[j])) * np.uint64(length)
             for k in range(np.uint64(length)):
@@ -51,7 +51,7 @@ if not VECTORISED:
 
     @compiled(inline="always")
     def prefetch(source, i):  # type: ignore[no-untyped-def]  # for Numba
-        """Nothing: it would only save time."""
+        """Does nothing; prefetching would only save time."""
 
     @compiled()
     def exp(x):  # type: ignore[no-untyped-def]  # for Numba

@@ -1,4 +1,4 @@
-"""Multinomial logistic regression with a kernel: few tasks of known class, any number of features."""
+"""Multinomial logistic regression with a kernel, for few tasks of known class and any number of features."""
 
 from typing import NamedTuple
 
@@ -11,10 +11,10 @@ STILL = 1e-3  # largest change of a dual coefficient or a slope at which the fit
 
 
 class KernelLogistic(NamedTuple):
-    """What is fitted: scores are `offsets @ slopes + kernel @ dual`.
+    """A fitted model: scores are `offsets @ slopes + kernel @ dual`.
 
     Attributes:
-        slopes: of the offsets, [M].
+        slopes: slopes of the offsets, [M].
         dual: coefficients of the training rows, [n, K].
     """
 
@@ -25,8 +25,8 @@ class KernelLogistic(NamedTuple):
         """Class probabilities of m rows, [m, K].
 
         Args:
-            offsets: [m, K, M].
-            kernel: between these rows and the training rows, [m, n].
+            offsets: offsets of these rows, [m, K, M].
+            kernel: kernel between these rows and the training rows, [m, n].
         """
         return softmax(offsets @ self.slopes + kernel @ self.dual, axis=-1)
 
@@ -38,18 +38,19 @@ def kernel_logistic(
     mean: NDArray[np.float64],
     covariance: NDArray[np.float64],
 ) -> KernelLogistic:
-    """The posterior mode of slopes and functions; the prior of each class's function is a Gaussian process.
+    """Fits the posterior mode of slopes and functions; each class's function has a Gaussian process prior.
 
-    The Hessian of the log-likelihood is replaced by its bound (I - 1/K) / 2, so that one matrix of the size of the
-    training rows is inverted, once (Böhning, "Multinomial logistic regression algorithm", 1992); steps are accelerated
-    by Nesterov's momentum. The slopes take Newton steps in between, none longer than a prior standard deviation.
+    The Hessian of the log-likelihood is replaced by its bound (I - 1/K) / 2, so that a single matrix of the size of
+    the training rows is inverted once (Böhning, "Multinomial logistic regression algorithm", 1992); steps are
+    accelerated by Nesterov's momentum. Between them, the slopes take Newton steps of at most one prior standard
+    deviation.
 
     Args:
-        offsets: logarithms of probabilities of the training rows by M methods, centred, [n, K, M].
+        offsets: centred log-probabilities of the training rows by M methods, [n, K, M].
         kernel: covariance of a class's function at the training rows, [n, n], positive semi-definite.
         truth: one-hot classes, [n, K].
-        mean: of the normal prior of the slopes, [M].
-        covariance: of that prior, [M, M].
+        mean: mean of the normal prior of the slopes, [M].
+        covariance: covariance of that prior, [M, M].
     """
     number, precision = len(kernel), np.linalg.inv(covariance)
     steps = np.linalg.inv(kernel / 2 + np.eye(number))
@@ -67,7 +68,7 @@ def kernel_logistic(
             gradient = (truth - probabilities).ravel() @ flat - precision @ (slopes - mean)
             curvature = (probabilities.reshape(-1, 1) * flat).T @ flat - means.T @ means + precision
             leap = np.linalg.solve(curvature, gradient)
-            leap /= max(np.sqrt(leap @ precision @ leap), 1.0)  # by the prior's standard deviations
+            leap /= max(np.sqrt(leap @ precision @ leap), 1.0)  # in prior standard deviations
             slopes = slopes + leap
             change = max(change, np.abs(leap).max())
             if change < STILL:

@@ -1,4 +1,4 @@
-"""From class probabilities to one class per task, ties included, for the blocks of a table on all cores."""
+"""From class probabilities to one class per task, with ties, for the blocks of a table on all cores."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 TIES = ("uniform", "random", "lowest")
 U = np.uint64
-TOLERANCE = 1e-9  # two engines add up in different orders: what differs by less is a tie in both
+TOLERANCE = 1e-9  # engines sum in different orders: smaller differences are ties in all of them
 
 
 def tied_classes(posteriors: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which classes are as probable as the most probable one, bool [T, K]."""
+    """Marks classes as probable as the most probable one, bool [T, K]."""
     return posteriors >= posteriors.max(axis=1, keepdims=True, initial=0.0) - TOLERANCE
 
 
 def chance_correct(posteriors: NDArray[np.float64], gold: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How likely the label of each task is correct if ties are broken at random, [T].
+    """Probability that the label of each task is correct if ties are broken at random, [T].
 
     Args:
         posteriors: class probabilities, [T, K].
@@ -39,14 +39,14 @@ def chance_correct(posteriors: NDArray[np.float64], gold: NDArray[np.int64]) -> 
 def choose_labels(
     posteriors: NDArray[np.float64], tasks: NDArray[np.int64], ties: str = "random", seed: int = 0
 ) -> NDArray[np.int64]:
-    """The most probable class of each task.
+    """Chooses the most probable class of each task.
 
     Args:
         posteriors: class probabilities, [T, K].
-        tasks: the tasks' codes, [T]: a tie is broken by a hash of seed and code, so that the draw depends neither on
-            the order of the tasks nor on which other tasks are there.
-        ties: "lowest" class code, or a draw: "random", "uniform".
-        seed: seed of the draws.
+        tasks: task codes, [T]. Ties are broken by a hash of seed and code, so the choice depends neither on the order
+            of the tasks nor on the other tasks.
+        ties: "lowest" for the lowest class code, or "random" or "uniform" for a random choice.
+        seed: seed of random choices.
 
     Returns:
         Class codes, int64 [T].
@@ -68,14 +68,14 @@ def answers_by_block(
     seed: int,
     ties: str = "random",
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Posteriors [N, K] and labels [N], on all cores.
+    """Computes posteriors [N, K] and labels [N] on all cores.
 
     Args:
         annotations: N tasks, K classes.
-        blocks: as `blocks_of` cuts them: together all tasks, each without gaps.
-        write: writes the posteriors of the block in that place, [T, K].
+        blocks: blocks from `blocks_of`: together all tasks, each block without gaps.
+        write: function that writes the posteriors of the block with this index, [T, K].
         seed: seed of random ties.
-        ties: as `choose_labels` takes them.
+        ties: as in `choose_labels`.
     """
     posteriors = np.empty((annotations.num_tasks, annotations.num_classes))
     labels = np.empty(annotations.num_tasks, np.int64)
@@ -116,13 +116,13 @@ def _choose(posteriors, tasks, lowest, seed, labels):  # type: ignore[no-untyped
 
 @compiled()
 def _draw(code, seed):  # type: ignore[no-untyped-def]  # for Numba
-    """A number in [0, 1) for a code, or for each of an array."""
+    """Returns a number in [0, 1) for a code, or for each of an array."""
     return (split_mix(split_mix(seed) ^ code) >> U(11)) * 2.0**-53
 
 
 @compiled()
 def split_mix(values):  # type: ignore[no-untyped-def]  # for Numba
-    """SplitMix64's next number (Steele, Lea and Flood, OOPSLA 2014), of uint64 or an array of them."""
+    """SplitMix64's next number (Steele, Lea and Flood, OOPSLA 2014), for uint64 or an array of them."""
     state = values + U(0x9E3779B97F4A7C15)
     state = (state ^ (state >> U(30))) * U(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> U(27))) * U(0x94D049BB133111EB)

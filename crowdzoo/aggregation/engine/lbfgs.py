@@ -1,4 +1,4 @@
-"""maximize: the top of a smooth function of many variables."""
+"""maximize: maximises a smooth function of many variables."""
 
 from collections import deque
 from collections.abc import Callable
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MEMORY = 12  # steps that the curvature is taken from
-RISE = 1e-4  # share of the rise that the slope promises, which a step must bring
+MEMORY = 12  # steps used to estimate the curvature
+RISE = 1e-4  # minimum rise of a step, as a share of the rise predicted by the slope
 HALVINGS = 40
-ROUNDING = 1e-12  # of the value: a smaller difference says nothing, and the slope decides
+ROUNDING = 1e-12  # relative rounding error of the value: below it the slope decides
 FLATTER = 0.9
 
 Vector = NDArray[np.float64]
@@ -19,10 +19,10 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Maximum:
-    """What `maximize` found.
+    """Result of `maximize`.
 
     Attributes:
-        point: [D].
+        point: the maximum, [D].
         history: value at the start and after each iteration; never falls.
         slope: largest absolute element of the gradient at the point.
         converged: the slope is at most `tol`.
@@ -35,24 +35,24 @@ class Maximum:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a result keeps of it."""
+        """The attributes of a result that describe the optimisation."""
         return {"history": self.history, "converged": self.converged, "num_iterations": len(self.history) - 1}
 
 
 def maximize(
     function: Callable[[Vector], tuple[float, Vector]], start: Vector, scale: Vector, *, max_iter: int, tol: float
 ) -> Maximum:
-    """Climbs by L-BFGS (Nocedal and Wright, "Numerical Optimization", 2006, algorithms 7.4 and 3.1).
+    """Maximises by L-BFGS (Nocedal and Wright, "Numerical Optimization", 2006, algorithms 7.4 and 3.1).
 
-    SciPy's L-BFGS-B decides by values alone. With 100,000 comparisons it ends in their rounding, before the gradient is
-    below `tol`, after 121 evaluations where this takes 21 (`BradleyTerry`, SciPy 1.12).
+    SciPy's L-BFGS-B relies on function values. For 100,000 comparisons it stops because of their rounding error, before
+    the gradient is below `tol`, after 121 evaluations; this one needs 21 (`BradleyTerry`, SciPy 1.12).
 
     Args:
-        function: value and gradient [D] at a point [D]; finite everywhere.
+        function: function that returns value and gradient [D] at a point [D], finite everywhere.
         start: first point [D].
         scale: rough inverse of the curvature along each axis, positive, [D].
-        max_iter: most iterations.
-        tol: it has converged when no element of the gradient is larger than this.
+        max_iter: maximum number of iterations.
+        tol: converged if no element of the gradient exceeds this in absolute value.
     """
     point, (value, gradient) = start, function(start)
     history, steps = [value], deque[tuple[Vector, Vector, float]](maxlen=MEMORY)
@@ -79,14 +79,14 @@ def maximize(
         if curvature > 1e-12 * float(np.sqrt((moved @ moved) * (bent @ bent))):
             steps.append((moved, bent, curvature))
         point, gradient = trial, trial_gradient
-        value = max(value, trial_value)  # but for rounding it rises
+        value = max(value, trial_value)  # it rises, except for rounding
         history.append(value)
     largest = float(np.abs(gradient).max(initial=0))
     return Maximum(point, tuple(history), largest, largest <= tol)
 
 
 def _direction(gradient: Vector, steps: deque[tuple[Vector, Vector, float]], scale: Vector) -> Vector:
-    """The gradient times the inverse of the curvature that the last steps show: the two loops of L-BFGS."""
+    """Multiplies the gradient by the inverse curvature estimated from the last steps: the two-loop recursion."""
     direction, shares = gradient.copy(), []
     for moved, bent, curvature in reversed(steps):
         shares.append(float(moved @ direction) / curvature)

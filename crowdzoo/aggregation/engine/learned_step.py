@@ -1,15 +1,15 @@
-"""The learnt step of `Robust`: what an annotator's answer says about the truth, from counts, by a small network.
+"""The learned step of `Robust`: a small network that computes the evidence of annotators' answers from counts.
 
-Everything is written for an array library `xp` (NumPy, or `keras.ops` where the network is trained), with any leading
-axes, and treats tasks, annotators and classes alike: who is renumbered gets the same evidence, renumbered.
+Everything is written for an array library `xp` (NumPy, or `keras.ops` to train the network), with any leading axes, and
+is equivariant to renumbering of tasks, annotators and classes.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 LEAST = 1e-6
-MANY = 700.0  # annotations by an annotator; more than the network has seen in training count as so many
-LOWEST = -30.0  # evidence of one answer against a class
+MANY = 700.0  # annotations by an annotator; larger numbers, unseen in training, are capped
+LOWEST = -30.0  # log evidence of one answer against a class
 
 
 def _dense(xp: Any, weights: Mapping[str, Any], name: str, x: Any) -> Any:
@@ -35,18 +35,18 @@ def softmax(xp: Any, z: Any) -> Any:
 
 
 class Crowd(NamedTuple):
-    """Who said what, without any model. A pair is an annotator and a class that he said; B crowds may be together.
+    """Answers of a crowd, without any model. A pair is an annotator and a class that the annotator gave; B crowds.
 
     Attributes:
         annotators: annotator of each pair, int [U].
         labels: class of each pair, int [U].
         crowds: crowd of each pair, int [U].
-        said: how often, [U].
-        agree: of those, the share of the task's other annotators who said it too, summed, [U].
-        agreed: how many of those had other annotators at all, [U].
-        facts: sizes and densities of the crowds, as `facts_of` gives them, [B, 6].
+        said: number of answers of each pair, [U].
+        agree: for those, the share of the task's other annotators who gave the same class, summed, [U].
+        agreed: number of those whose task has other annotators, [U].
+        facts: sizes and densities of the crowds from `facts_of`, [B, 6].
         num_annotators: R, of all crowds together.
-        num_classes: K, of each.
+        num_classes: K, of each crowd.
     """
 
     annotators: Any
@@ -61,7 +61,7 @@ class Crowd(NamedTuple):
 
 
 def facts_of(xp: Any, num_classes: Any, annotations: Any, tasks: Any, annotators: Any, single: Any) -> Any:
-    """Facts of a crowd from numbers: K, A, annotated tasks, annotators who answered, tasks with one annotation."""
+    """Features of a crowd from K, A, and numbers of annotated tasks, active annotators and single-annotation tasks."""
     return xp.stack(
         [
             xp.log(num_classes) / 2,
@@ -78,19 +78,19 @@ def facts_of(xp: Any, num_classes: Any, annotations: Any, tasks: Any, annotators
 def evidence(
     xp: Any, weights: Mapping[str, Any], step: int, counts: Any, classes: Any, crowd: Crowd, total: Callable[..., Any]
 ) -> Any:
-    """What each answer of each annotator says for each class.
+    """Computes the evidence of each answer of each annotator for each class.
 
     Args:
         xp: array library.
         weights: kernels and biases by name.
-        step: which step's layers.
-        counts: how often the truth is expected to be k where a pair's annotator said its class, [U, K].
+        step: number of the step, which selects the layers.
+        counts: expected number of times the truth is k when a pair's annotator gave its class, [U, K].
         classes: expected number of tasks of each class, [B, K].
-        crowd: what does not change from step to step.
-        total: adds up rows that have the same number, as `keras.ops.segment_sum`.
+        crowd: data that do not change between steps.
+        total: function that sums rows by number, as `keras.ops.segment_sum`.
 
     Returns:
-        Log evidence of a pair, up to a constant along the last axis, [U, K]; log prior [B, K]; context of the crowds
+        Log evidence of each pair, up to a constant along the last axis, [U, K]; log prior [B, K]; context of the crowds
         [B, C].
     """
     who, label, at, said = crowd.annotators, crowd.labels, crowd.crowds, crowd.said
@@ -118,7 +118,7 @@ def evidence(
     prior = (classes + 1) / xp.sum(classes + 1, axis=-1, keepdims=True)
     share = (of_crowds(said[:, None] * eye) + 1) / (size[:, None] + num_classes)
     odd = (1 - accuracy) / xp.maximum(num_classes - 1, 1.0)
-    place = at * k + label  # of a class that a crowd said
+    place = at * k + label  # index of a class that a crowd gave
     diag = xp.where(xp.arange(k)[:, None] == xp.arange(k)[None, :], 1.0, 0.0)
     coin = diag * accuracy[:, None, None] + (1 - diag) * odd[:, None, None]
     common = xp.reshape(total(counts, place, num_crowds * k), (num_crowds, k, k)) + 2 * num_classes * coin
@@ -212,14 +212,14 @@ def evidence(
 
 
 def readout(xp: Any, weights: Mapping[str, Any], sums: Any, votes: Any, context: Any) -> Any:
-    """Posteriors of tasks.
+    """Computes posteriors of tasks.
 
     Args:
         xp: array library.
         weights: kernels and biases by name.
         sums: log evidence with the prior, summed over a task's annotations, [N, K].
         votes: number of votes, [N, K].
-        context: of the crowd, [N, C].
+        context: context of the crowd, [N, C].
 
     Returns:
         Class probabilities, [N, K]: a mixture of the tempered evidence and of tempered votes.

@@ -1,4 +1,4 @@
-"""Loops over annotations: compiled to machine code, and run on all cores, as they need no interpreter's lock."""
+"""Loops over annotations, compiled to machine code and run on all cores without the interpreter's lock."""
 
 import os
 import threading
@@ -17,17 +17,17 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 
 VARIABLE = "CROWDZOO_THREADS"
-_current = threading.local()  # in a thread of the pool: `stop`, which ends the call that it works for
+_current = threading.local()  # in a thread of the pool: `stop`, which ends the call of the thread
 
 
 def compiled(inline: str = "never") -> Callable[[F], F]:
-    """Decorator: a loop over arrays, compiled by Numba at its first call and kept on disk for the next process.
+    """Decorator for loops over arrays, which Numba compiles at the first call and caches on disk.
 
-    The function runs without the interpreter's lock, so threads may call it side by side. Division by zero gives inf or
-    NaN, as in NumPy. Where no folder can be written the code is compiled again in each process.
+    The function releases the interpreter's lock, so threads may run it in parallel. Division by zero gives inf or
+    NaN, as in NumPy. If no folder is writeable, the code is compiled again in each process.
 
-    Of LLVM's liberties it has "contract" (fused multiply-add), which is always safe; "reassoc" would let sums be
-    vectorised and so change their last bits.
+    Of LLVM's fast-math flags only "contract" (fused multiply-add) is on, which is always safe; "reassoc" would
+    vectorise sums and so change their last bits.
 
     Args:
         inline: "always" copies the function into its callers.
@@ -44,10 +44,10 @@ def compiled(inline: str = "never") -> Callable[[F], F]:
 
 
 def num_threads() -> int:
-    """How many threads to use: the environment's CROWDZOO_THREADS, else the cores that this process may run on.
+    """Number of threads: the environment variable CROWDZOO_THREADS, else the cores available to this process.
 
     Raises:
-        ConfigError: the variable holds no positive integer.
+        ConfigError: the variable is not a positive integer.
     """
     setting = os.environ.get(VARIABLE, "")
     if setting:
@@ -61,22 +61,21 @@ def num_threads() -> int:
 
 
 def in_threads(function: Callable[[Sequence[Item]], T], items: Sequence[Item], threads: int) -> list[T]:
-    """Calls `function` with consecutive parts of `items`, one part a thread.
+    """Calls `function` with consecutive parts of `items`, one part per thread.
 
-    Which part has which items depends on the number of threads only, so sums come out the same in every run. A call
-    from within `function` works through its parts in the thread that it is in: all threads may wait for such calls, and
-    none would be left to do them.
+    The parts depend only on the number of threads, so sums are the same in every run. A call from within `function`
+    processes its parts in its own thread: all threads may wait for such calls, and none would be left to run them.
 
-    Where the caller is interrupted (Ctrl-C) or an earlier part fails, the others stop at their next call of
+    If the caller is interrupted (Ctrl-C) or an earlier part fails, the others stop at their next call of
     `in_threads`, or at the end of their part.
 
     Args:
-        function: computes one part.
-        items: work; no more threads than items are started.
-        threads: at most so many.
+        function: function that computes one part.
+        items: work items; no more threads than items are started.
+        threads: maximum number of threads.
 
     Returns:
-        The results, in the order of the parts; one for an empty part where there are no items.
+        The results, in the order of the parts; one for an empty part if there are no items.
     """
     outer: threading.Event | None = getattr(_current, "stop", None)
     if outer is not None and outer.is_set():
@@ -98,7 +97,7 @@ def in_threads(function: Callable[[Sequence[Item]], T], items: Sequence[Item], t
         for part in parts:
             futures.append(pool.submit(work, part))
         for future in futures:
-            # with a time limit: an interrupt that another thread receives does not wake this one
+            # with a time limit, because an interrupt that another thread receives does not wake this one
             while not wait([future], timeout=0.1).done:
                 pass
             results.append(future.result())
@@ -107,14 +106,14 @@ def in_threads(function: Callable[[Sequence[Item]], T], items: Sequence[Item], t
         stop.set()
         for future in futures:
             future.cancel()
-        if isinstance(error, KeyboardInterrupt):  # a thread that was just starting is not known to the pool's exit
+        if isinstance(error, KeyboardInterrupt):  # the pool's exit does not know threads that are just starting
             pool.shutdown(wait=False)
             _pool.cache_clear()
         raise
 
 
 def _parts(items: Sequence[Item], threads: int) -> list[Sequence[Item]]:
-    """Consecutive parts of about equal length, at most one a thread; a single one may be empty."""
+    """Splits items into consecutive parts of about equal length, at most one per thread; a single one may be empty."""
     threads = max(1, min(threads, len(items)))
     ends = [len(items) * part // threads for part in range(threads + 1)]
     return [items[begin:end] for begin, end in pairwise(ends)]
@@ -122,5 +121,5 @@ def _parts(items: Sequence[Item], threads: int) -> list[Sequence[Item]]:
 
 @lru_cache(maxsize=4)
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Threads that stay: starting them costs more than an iteration on a small table. A fork has none of them."""
+    """Threads to reuse, as starting them costs more than an iteration on a small table. A forked process has none."""
     return ThreadPoolExecutor(threads, thread_name_prefix="crowdzoo")

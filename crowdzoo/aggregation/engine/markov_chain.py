@@ -1,4 +1,4 @@
-"""Chains of classes: forward-backward and Viterbi over many sentences, in log space, exact."""
+"""Chains of classes: exact forward-backward and Viterbi over many sentences, in log space."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
 
-TOKENS = 2**13  # what a thread takes at a time; sums are added up by these parts, however many threads there are
+TOKENS = 2**13  # that a thread processes at a time; sums are over these parts, whatever the number of threads
 
 
 @dataclass(frozen=True, eq=False)
 class LogChain:
-    """Logarithms of a Markov chain's weights over K classes; they need not sum to one. -inf forbids.
+    """Log-weights of a Markov chain over K classes, which need not sum to one. -inf forbids.
 
     Attributes:
-        first: of the first token's class, [K].
-        after: of a class after another, `[before, after]`, [K, K].
-        last: of the last token's class, [K].
+        first: log-weight of the first token's class, [K].
+        after: log-weight of a class after another, `[before, after]`, [K, K].
+        last: log-weight of the last token's class, [K].
     """
 
     first: NDArray[np.float64]
@@ -29,13 +29,13 @@ class LogChain:
 
 @dataclass(frozen=True, eq=False)
 class ChainCounts:
-    """What forward-backward expects.
+    """Expected counts from forward-backward.
 
     Attributes:
         posteriors: class probabilities of each token given its whole sentence, [T, K], rows sum to one.
-        first: how often each class is expected first, [K].
-        after: how often each class is expected after each, `[before, after]`, [K, K].
-        log_normaliser: log of the sum over all paths of their weights, nats, all sentences together.
+        first: expected number of sentences that start with each class, [K].
+        after: expected number of transitions, `[before, after]`, [K, K].
+        log_normaliser: log of the sum over all paths of their weights, nats, for all sentences together.
     """
 
     posteriors: NDArray[np.float64]
@@ -47,12 +47,12 @@ class ChainCounts:
 def forward_backward(chain: LogChain, emissions: NDArray[np.float64], starts: NDArray[np.int64]) -> ChainCounts:
     """Sums over all paths of classes (Rabiner, Proc. IEEE 77(2), 1989, section III).
 
-    Nothing underflows: sums of exponentials are taken about their largest term.
+    Sums of exponentials are scaled by their largest term, so nothing underflows.
 
     Args:
-        chain: of K classes; at least one path of every sentence is allowed.
-        emissions: log weight of each class at each token, finite, [T, K].
-        starts: where each sentence begins, and the end of the last, int64 [N + 1]; a sentence may be empty.
+        chain: chain of K classes, with at least one allowed path for every sentence.
+        emissions: log-weight of each class at each token, finite, [T, K].
+        starts: where each sentence begins, and the end of the last, int64 [N + 1]; sentences may be empty.
     """
     num_classes, parts = emissions.shape[1], list(enumerate(_parts(starts)))
     posteriors = np.empty_like(emissions, order="C")
@@ -70,7 +70,7 @@ def forward_backward(chain: LogChain, emissions: NDArray[np.float64], starts: ND
 
 
 def viterbi(chain: LogChain, emissions: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The path of greatest weight of each sentence; for equal ones that with lower classes, from the end on.
+    """Finds the path of greatest weight of each sentence; ties go to lower classes, from the end backwards.
 
     Args:
         chain: as in `forward_backward`.
@@ -115,7 +115,7 @@ def _log_sum(values):  # type: ignore[no-untyped-def]  # for Numba
 
 @compiled()
 def _sum_paths(first, after, last, emissions, starts, posteriors, first_counts, after_counts):  # type: ignore[no-untyped-def]  # for Numba
-    """Writes posteriors, adds to the counts, and gives the sum of the sentences' log normalisers."""
+    """Writes posteriors, adds to the counts, and returns the sum of the sentences' log normalisers."""
     num_classes = len(first)
     longest = np.diff(starts).max()
     forward = np.empty((longest, num_classes))
@@ -162,7 +162,7 @@ def _sum_paths(first, after, last, emissions, starts, posteriors, first_counts, 
                     terms[k] = np.exp(terms[k] - largest) if terms[k] > -np.inf else 0.0
                     part += terms[k]
                 next_backward[j] += np.log(part)
-                # the pair's chance is that of the first, times that of the second after it
+                # the probability of the pair is that of the first, times that of the second given the first
                 chance = np.exp(forward[t - 1, j] + next_backward[j] - normaliser) / part
                 for k in range(num_classes):
                     after_counts[j, k] += chance * terms[k]

@@ -1,10 +1,10 @@
-"""Models in which only whether an annotation is right decides how probable it is: their E-step, and their class prior.
+"""E-step and class prior of models in which the probability of an annotation depends only on whether it is right.
 
-Such a model has cells, and each annotation falls in one: that of its annotator (one-coin Dawid-Skene) or that of its
-annotator and its label (MACE). Given that the truth is k, an annotation in cell c has log probability `right[c]` if it
-says k and `wrong[c]` if it says anything else. Hence log P(truth k, annotations) = log prior[k] + sum of wrong[c] over
-the task's annotations + sum of (right[c] - wrong[c]) over those that say k: classes that nobody said differ by their
-prior only, and the cost of a task follows its annotations, whatever K.
+Such a model has cells, and each annotation belongs to one: that of its annotator (one-coin Dawid-Skene), or that of
+its annotator and label (MACE). Given the truth k, an annotation in cell c has log-probability `right[c]` if it says k
+and `wrong[c]` if it says anything else. Hence log P(truth k, annotations) = log prior[k] + sum of wrong[c] over the
+task's annotations + sum of (right[c] - wrong[c]) over those that say k. Classes without votes differ only by their
+prior, and the cost of a task depends on its annotations, whatever K.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ CLASS_PRIORS = ("smoothed", "estimated", "uniform")
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """How probable right and wrong annotations are, and the class prior.
+    """Probabilities of right and wrong annotations, and the class prior.
 
     Attributes:
-        right: log probability of an annotation that says the truth, by cell; [R], or [R, K] if the label said matters.
-        wrong: log probability of that same annotation if the truth is another class, of the same shape. Finite.
+        right: log-probability of an annotation that says the truth, by cell; [R], or [R, K] if it depends on the label.
+        wrong: log-probability of the same annotation if the truth is another class, of the same shape. Finite.
         class_prior: probability of each class, [K].
     """
 
@@ -47,14 +47,14 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Answers(Additive):
-    """What a block adds to the M-step; `a + b` is what both blocks add.
+    """What a block adds to the M-step; `a + b` is the sum of two blocks.
 
     Attributes:
         right: expected number of right annotations by cell, [R] or [R, K].
         wrong: expected number of wrong annotations, of the same shape.
-        classes: expected number of tasks of each class, [K]; tasks that carry no information are not counted.
-        log_likelihood: log probability (nats) of annotations and known classes; 0 where posteriors were given.
-        num_annotations: number of annotations that were counted.
+        classes: expected number of tasks of each class, [K], without tasks that carry no information.
+        log_likelihood: log-probability (nats) of annotations and known classes; 0 if posteriors were passed.
+        num_annotations: number of annotations counted.
 
     Example:
         >>> import numpy as np
@@ -73,12 +73,12 @@ class Answers(Additive):
 
     @classmethod
     def zero(cls, shape: tuple[int, ...], num_classes: int) -> Answers:
-        """The neutral element of addition, for cells of that shape."""
+        """Answers of no block, for cells of this shape."""
         return cls(np.zeros(shape), np.zeros(shape), np.zeros(num_classes), 0.0, 0)
 
 
 def all_answers(blocks: Sequence[Block], cells: Cells) -> Answers:
-    """`answers_of` on all cores."""
+    """Runs `answers_of` on all cores."""
     return reduce(add, in_threads(partial(answers_of, cells=cells), blocks, num_threads()))
 
 
@@ -94,7 +94,7 @@ def found_answers(
 
 
 def answers_of(blocks: Sequence[Block], cells: Cells) -> Answers:
-    """E-step of some blocks, and what they add to the M-step."""
+    """E-step of some blocks; returns what they add to the M-step."""
     return _run(blocks, cells, None)
 
 
@@ -106,15 +106,15 @@ def posteriors_of(block: Block, cells: Cells) -> NDArray[np.float64]:
 
 
 def given_answers(block: Block, posteriors: NDArray[np.float64], shape: tuple[int, ...]) -> Answers:
-    """What a block adds under given posteriors [T, K] of its tasks, for cells of that shape."""
+    """What a block adds under these posteriors [T, K] of its tasks, for cells of this shape."""
     num_classes = posteriors.shape[1]
     voted = block.said(shape[0], num_classes)
     cell = voted if len(shape) == 2 else block.annotator_ids
-    rows = np.repeat(np.arange(len(block.tasks)), np.diff(block.starts))  # as block.index, which would stay in memory
+    rows = np.repeat(np.arange(len(block.tasks)), np.diff(block.starts))  # like block.index, which would stay in memory
     right = posteriors.take(rows * num_classes + block.labels)
     counts = [np.bincount(cell, weights=weights, minlength=int(np.prod(shape))) for weights in (right, 1 - right)]
     return Answers(
-        counts[0].reshape(shape).astype(np.float64),  # without annotations bincount gives integers
+        counts[0].reshape(shape).astype(np.float64),  # without annotations bincount returns integers
         counts[1].reshape(shape).astype(np.float64),
         block.informed @ posteriors,
         0.0,
@@ -129,7 +129,7 @@ def _run(blocks: Sequence[Block], cells: Cells, posteriors: NDArray[np.float64] 
     classes = np.zeros(num_classes)
     log_likelihood = 0.0
     for block in blocks:
-        block.check_codes(num_annotators, num_classes)  # the kernel trusts them
+        block.check_codes(num_annotators, num_classes)  # the kernel does not check them
         log_likelihood += _kernel(
             *block.columns,
             gain,
@@ -151,16 +151,16 @@ def _run(blocks: Sequence[Block], cells: Cells, posteriors: NDArray[np.float64] 
 
 
 def class_prior_of(counts: NDArray[np.float64], class_prior: str, pseudo_count: float) -> NDArray[np.float64]:
-    """The most probable class probabilities.
+    """Computes the most probable class probabilities.
 
-    With "smoothed" the prior is Dirichlet, with as many pseudo-counts as there are tasks, shared equally: the result
-    is half way between the shares and equal frequencies. A class that is frequent among the posteriors draws doubtful
-    tasks, and more so in the next iteration; half the way is what keeps that from running to one class.
+    With "smoothed" the prior is Dirichlet with as many pseudo-counts as there are tasks, spread evenly: the result is
+    the mean of the shares and equal frequencies. A class that is frequent among the posteriors attracts doubtful tasks,
+    and becomes even more frequent in the next iteration; smoothing keeps that from ending in a single class.
 
     Args:
         counts: expected number of tasks of each class, [K].
         class_prior: one of `CLASS_PRIORS`.
-        pseudo_count: of each class, with "estimated".
+        pseudo_count: pseudo-count of each class for "estimated".
     """
     if class_prior == "uniform":
         return shares_of(np.ones(len(counts)))
@@ -170,40 +170,40 @@ def class_prior_of(counts: NDArray[np.float64], class_prior: str, pseudo_count: 
 def log_class_density(
     counts: NDArray[np.float64], log_prior: NDArray[np.float64], class_prior: str, pseudo_count: float
 ) -> float:
-    """Log density of the prior that `class_prior_of` goes with, up to a constant, nats.
+    """Log density of the prior in `class_prior_of`, up to a constant, nats.
 
     Args:
-        counts: counts of this iteration, [K]; only their sum matters, which no iteration changes.
+        counts: counts of this iteration, [K]; only their sum matters, which is the same in every iteration.
         log_prior: log class probabilities, [K].
-        class_prior: as there.
-        pseudo_count: as there.
+        class_prior: as in `class_prior_of`.
+        pseudo_count: as in `class_prior_of`.
     """
     pseudo_counts = 0.0 if class_prior == "uniform" else _pseudo_counts(counts, class_prior, pseudo_count)
     return pseudo_counts * float(log_prior.sum()) if pseudo_counts else 0.0
 
 
 def _pseudo_counts(counts: NDArray[np.float64], class_prior: str, pseudo_count: float) -> float:
-    """What is added to each class: as many as there are tasks, shared by the classes, or a fixed number."""
+    """Pseudo-count of each class: the number of tasks divided by the classes, or a fixed number."""
     return float(counts.sum()) / len(counts) if class_prior == "smoothed" else pseudo_count
 
 
 @compiled()
 def share_out(gains, voted, num_voted, is_voted, class_prior, log_prior, known, shares):  # type: ignore[no-untyped-def]  # for Numba
-    """Posteriors of the classes that a task's annotators said; part of a compiled loop over tasks.
+    """Computes posteriors of the classes that a task's annotators gave, in a compiled loop over tasks.
 
     Args:
-        gains: log evidence for each class, [K]; zero for those not said.
-        voted: the classes said, each once, in its first `num_voted` places.
-        num_voted: how many.
-        is_voted: whether each class was, [K].
-        class_prior: [K].
-        log_prior: its logarithm, [K].
-        known: the class, or -1.
-        shares: [K]; receives the posterior of each class that was said, and of the known one.
+        gains: log evidence for each class, [K]; zero for classes without votes.
+        voted: the distinct classes with votes, in its first `num_voted` places.
+        num_voted: number of classes with votes.
+        is_voted: whether each class has votes, [K].
+        class_prior: class probabilities, [K].
+        log_prior: logarithm of `class_prior`, [K].
+        known: the known class, or -1.
+        shares: [K]; receives the posterior of each class with votes, and of the known one.
 
     Returns:
-        Log evidence of all classes together (or of the known one), and the posterior of a class that nobody said
-        divided by its prior.
+        Log evidence of all classes together (or of the known one), and the posterior of a class without votes divided
+        by its prior.
     """
     num_classes = np.uint64(len(class_prior))
     if known >= 0:
@@ -221,7 +221,7 @@ def share_out(gains, voted, num_voted, is_voted, class_prior, log_prior, known, 
         rest = exp(-peak)
         if prior_said < 0.5:
             prior_rest = 1.0 - prior_said
-        else:  # the difference would lose digits
+        else:  # the difference would lose precision
             for k in range(num_classes):
                 if not is_voted[k]:
                     prior_rest += class_prior[k]
@@ -239,19 +239,19 @@ def share_out(gains, voted, num_voted, is_voted, class_prior, log_prior, known, 
 def _kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
     starts, annotator_ids, labels, gold, gain, wrong, by_label, class_prior, counts, classes, posteriors
 ):
-    """A block's tasks: adds to `counts` [cells, 2] (right, wrong) and `classes` [K], fills `posteriors`.
+    """Adds a block's tasks to `counts` [cells, 2] (right, wrong) and `classes` [K], and fills `posteriors`.
 
     Returns:
-        Log probability of their annotations and known classes, nats.
+        Log-probability of their annotations and known classes, nats.
     """
     num_classes = np.uint64(len(class_prior))
     u_zero, u_one = np.uint64(0), np.uint64(1)
     log_prior = np.log(class_prior)
-    gains = np.zeros(num_classes)  # of the classes that the task's annotators said; else zero
+    gains = np.zeros(num_classes)  # of the classes with votes; else zero
     shares = np.zeros(num_classes)  # their posteriors
     is_said = np.zeros(num_classes, np.uint8)
     voted = np.empty(num_classes, np.uint64)
-    not_said = np.zeros(num_classes)  # what a class's count lacks where it was said, divided by its prior
+    not_said = np.zeros(num_classes)  # correction of a class's count for tasks with votes for it, divided by its prior
     total_rest = 0.0
     log_likelihood = 0.0
     for task in range(np.uint64(len(starts) - 1)):

@@ -1,4 +1,4 @@
-"""Run: one start of an iterative algorithm, whoever adds up its counts."""
+"""Run: one start of an iterative algorithm, independent of who computes its counts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, eq=False)
 class Run(Generic[P]):
-    """One start, between two steps.
+    """State of one start between two steps.
 
     Attributes:
-        params: parameters of the next E-step; the final ones once `done`.
+        params: parameters of the next E-step; the final ones if `done`.
         history: objective of the start and of each iteration so far, nats.
-        log_likelihood: of the last E-step, without prior, nats.
-        converged: the objective no longer changes.
-        done: converged, or out of iterations.
-        counts: once `done`, of all blocks under `params`; None where the method has others than `Counts`.
+        log_likelihood: log-likelihood of the last E-step, without prior, nats.
+        converged: whether the objective has converged.
+        done: whether the run has converged or reached `max_iter`.
+        counts: if `done`, counts of all blocks under `params`; None if the method uses other counts than `Counts`.
     """
 
     params: P
@@ -34,12 +34,12 @@ class Run(Generic[P]):
 
     @property
     def num_iterations(self) -> int:
-        """M-steps after the start."""
+        """Number of M-steps after the start."""
         return max(len(self.history) - 1, 0)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a result says of the run that is kept, by the names of its attributes."""
+        """The attributes of a result that describe the best run."""
         return {
             "log_likelihood": self.log_likelihood,
             "history": self.history,
@@ -49,12 +49,12 @@ class Run(Generic[P]):
         }
 
     def last_rise(self, num_annotations: int) -> float:
-        """By how much the last iteration raised the objective, nats per annotation."""
+        """Increase of the objective in the last iteration, nats per annotation."""
         return (self.history[-1] - self.history[-2]) / max(num_annotations, 1) if len(self.history) > 1 else 0.0
 
 
 def best_of(runs: Sequence[Run[P]]) -> Run[P]:
-    """The run with the highest objective; the earliest of equals."""
+    """The run with the highest objective; ties go to the earliest."""
     return max(runs, key=lambda run: run.history[-1:])
 
 
@@ -67,16 +67,16 @@ def advance(
     tol: float,
     m_step: Callable[[], P],
 ) -> Run[P]:
-    """One iteration; a run that is done stays as it is.
+    """Runs one iteration; a finished run is unchanged.
 
     Args:
-        run: so far.
-        objective: of `run.params`, nats.
-        log_likelihood: of `run.params`, nats.
-        num_annotations: all of them.
-        max_iter: most M-steps after the start.
-        tol: converged when the objective rose by no more than this per annotation.
-        m_step: gives the next parameters; called if there is a next iteration.
+        run: the run so far.
+        objective: objective at `run.params`, nats.
+        log_likelihood: log-likelihood at `run.params`, nats.
+        num_annotations: total number of annotations.
+        max_iter: maximum number of M-steps after the start.
+        tol: converged if the objective rises by at most this per annotation.
+        m_step: function that returns the next parameters; only called if there is a next iteration.
     """
     if run.done:
         return run

@@ -21,14 +21,12 @@ def has_confidence(annotations: Annotations | None) -> bool:
 class SoftAnswers:
     """Each annotation as a distribution s over the K classes: its confidence for the label, the rest for the others.
 
-    An annotator r has a label l in mind, drawn from `pi[r, k, :]` where the truth is k, and tells how probable each
-    label is. The answer's likelihood is `sum_l s[l] pi[r, k, l]`, and given k the label is l with probability
-    `~ s[l] pi[r, k, l]`. A certain answer is an ordinary annotation, and one that holds all classes equally likely says
-    nothing.
+    An annotator r has a label l in mind, drawn from `pi[r, k, :]` for truth k, and reports how probable each label is.
+    The answer's likelihood is `sum_l s[l] pi[r, k, l]`, and given k the label is l with probability `~ s[l] pi[r, k,
+    l]`. A certain answer is an ordinary annotation; one in which all classes are equally likely is uninformative.
 
     Args:
-        annotations: A annotations of kind classification, K classes. Where `confidence` is missing (NaN), the label has
-            all of it.
+        annotations: A annotations of kind classification, K classes. A missing `confidence` (NaN) is taken as 1.
         method: name of the method, for messages.
 
     Attributes:
@@ -67,7 +65,7 @@ class SoftAnswers:
         self.shares[np.arange(len(own)), annotations.labels] = own
 
     def mean(self, num_tasks: int, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Mean answer of each task, [N, K], zeros if missing; annotators may have weights [R]."""
+        """Mean answer of each task, [N, K], zeros without answers; annotators may have weights [R]."""
         answer_weights = np.ones(len(self.tasks)) if weights is None else weights[self.annotators]
         total = np.bincount(self.tasks, answer_weights, num_tasks)
         columns = [np.bincount(self.tasks, answer_weights * share, num_tasks) for share in self.shares.T]
@@ -89,12 +87,12 @@ class SoftAnswers:
     def expected_counts(
         self, posteriors: NDArray[np.float64], num_annotators: int, confusions: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """How often each annotator had each label in mind by true class, `[annotator, true, said]`, [R, K, K].
+        """Expected number of times each annotator had each label in mind, `[annotator, true, said]`, [R, K, K].
 
         Args:
-            posteriors: of the tasks, [N, K].
+            posteriors: class probabilities of the tasks, [N, K].
             num_annotators: R.
-            confusions: under which the labels are estimated, [R, K, K], all above 0; None: by the answers alone.
+            confusions: matrices to estimate the labels with, [R, K, K], all above 0; None: use only the answers.
         """
         num_classes = self.shares.shape[1]
         counts = np.empty((num_annotators, num_classes, num_classes))

@@ -1,4 +1,4 @@
-"""SoftVotes: Dawid-Skene's steps on answers with a confidence."""
+"""SoftVotes: the steps of Dawid-Skene for answers with a confidence."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class SoftVotes:
 
     Args:
         annotations: N tasks, R annotators, K classes.
-        blocks: the same annotations as `blocks_of` cuts them; their gold counts.
+        blocks: blocks of the same annotations from `blocks_of`; their gold is used.
         method: name of the method, for messages.
 
     Raises:
-        DataError: no confidence, or one outside of 0 to 1.
+        DataError: no confidences, or one outside 0 to 1.
     """
 
     def __init__(self, annotations: Annotations, blocks: Sequence[Block], method: str):
@@ -36,19 +36,19 @@ class SoftVotes:
         self.informed = np.concatenate([block.informed for block in blocks])
 
     def first_counts(self, first_posteriors: NDArray[np.float64] | None, weights: NDArray[np.float64]) -> Counts:
-        """Counts under posteriors [N, K], or under mean answers, whose annotators have weights [R]."""
+        """Counts under posteriors [N, K], or under mean answers weighted by annotator, [R]."""
         if first_posteriors is None:
             first_posteriors = self.said.mean(self.num_tasks, weights)
             first_posteriors[first_posteriors.sum(axis=1) == 0] = 1 / first_posteriors.shape[1]
         return self._counts(self._clamped(first_posteriors), 0.0, None)
 
     def expected(self, params: Params) -> Counts:
-        """Counts under the posteriors that follow from parameters, with the log-likelihood."""
+        """Counts under the posteriors given the parameters, with the log-likelihood."""
         posteriors, likelihood = self._posteriors(params)
         return self._counts(posteriors, likelihood, params.confusions)
 
     def posteriors(self, params: Params) -> NDArray[np.float64]:
-        """Class probabilities of all tasks that follow from parameters, [N, K]."""
+        """Class probabilities of all tasks given the parameters, [N, K]."""
         return self._posteriors(params)[0]
 
     def answers(self, params: Params, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -76,5 +76,5 @@ class SoftVotes:
         return self._clamped(odds / total), float(evidence[self.informed].sum())
 
     def _clamped(self, posteriors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Certainty where the class is known."""
+        """Makes known classes certain."""
         return np.concatenate([block.clamped(posteriors[block.tasks]) for block in self.blocks])

@@ -1,6 +1,6 @@
-"""Vector instructions of the inner loops, written for LLVM by way of llvmlite, whose interface has changed before.
+"""Vector instructions of the inner loops, written for LLVM through llvmlite, whose interface has changed before.
 
-Import them from `instructions`, which has plain loops where these do not compile.
+Import them from `instructions`, which has plain loops in case these do not compile.
 """
 
 from typing import Any
@@ -73,7 +73,7 @@ INDEX = ir.IntType(32)
 
 @_intrinsic
 def prefetch(typingctx: Any, source: Any, i: Any) -> Any:
-    """Asks for the cache line of source[i], which need not exist, ahead of its use."""
+    """Prefetches the cache line of source[i], which need not exist."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         _prefetch(context, builder, signature.args[0], *args)
@@ -100,7 +100,7 @@ def _literal(length: Any) -> int:
 
 
 def _places(context: Any, builder: Any, kind: Any, array: Any, start: Any, length: int) -> list[Any]:
-    """Pointers to the vectors that make up a run."""
+    """Pointers to the vectors of a run of numbers."""
     first = builder.gep(context.make_array(kind)(context, builder, array).data, [start])
     places = []
     for offset, lanes in _lanes(length):
@@ -110,7 +110,7 @@ def _places(context: Any, builder: Any, kind: Any, array: Any, start: Any, lengt
 
 
 def _lanes(width: int) -> list[tuple[int, int]]:
-    """Offset and size of the vectors that make up a run."""
+    """Offsets and sizes of the vectors of a run of numbers."""
     parts, offset = [], 0
     for lanes in (4, 2, 1):
         while width - offset >= lanes:
@@ -121,7 +121,7 @@ def _lanes(width: int) -> list[tuple[int, int]]:
 
 @_intrinsic
 def bits(typingctx: Any, number: Any) -> Any:
-    """A float64's bits as int64, or an int64 as the float64 of these bits."""
+    """Reinterprets a float64 as int64, or an int64 as float64."""
     result = types.int64 if number == types.float64 else types.float64
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -132,9 +132,9 @@ def bits(typingctx: Any, number: Any) -> Any:
 
 @compiled()
 def exp(x):  # type: ignore[no-untyped-def]  # for Numba
-    """Exponential for x <= 0 to 4e-16 relative, without a call, so that loops of it become vector code; 0 below -708.
+    """Exponential for x <= 0 to 4e-16 relative, without a call, so that its loops vectorise; 0 below -708.
 
-    x = n log 2 + r; the added constant rounds to an integer in the low bits; Taylor's series of r to degree 13.
+    x = n log 2 + r; the added constant rounds to an integer in the low bits; Taylor series of r to degree 13.
     """
     y = max(x, -708.0)
     shifted = y * 1.4426950408889634 + 6755399441055744.0

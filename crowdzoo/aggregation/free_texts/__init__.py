@@ -1,1 +1,1 @@
-"""Algorithms for free texts, one a file."""
+"""Algorithms for free texts, one per file."""

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextMethod(Aggregator):
-    """Base of the methods for free texts.
+    """Base class of the methods for free texts.
 
     Attributes:
-        title: the method's name in messages.
-        name: the method's name in `TEXT_METHODS`.
+        title: name of the method in messages.
+        name: name of the method in `TEXT_METHODS`.
     """
 
     kind: ClassVar[str] = "free-text"
@@ -37,7 +37,7 @@ class TextMethod(Aggregator):
 
 
 class Features:
-    """A rule: what texts are compared by, "edits", "ngrams" or a function."""
+    """A rule for the features by which texts are compared: "edits", "ngrams" or a function."""
 
     def checked(self, where: str, name: str, value: object) -> Any:
         """See `Rule`."""
@@ -49,19 +49,19 @@ FEATURES = Features()
 
 @dataclass(frozen=True)
 class ChosenText(TextMethod, ABC):
-    """Base of the methods that give each text a score: of a task's texts the one with the highest is chosen."""
+    """Base class of the methods that score each text and choose a task's text with the highest score."""
 
     def fit(self, annotations: Annotations) -> TextAggregation:
-        """Finds a text for each task.
+        """Chooses a text for each task.
 
         Args:
             annotations: texts of N tasks by R annotators, kind "free-text"; not changed.
 
         Returns:
-            The texts as they were written, of equal ones the first, and how near those of the annotators are.
+            The original texts, of equal ones the first, and how close the annotators' texts are to them.
 
         Raises:
-            DataError: annotations of another kind, none at all, or several texts of one annotator for one task.
+            DataError: annotations of another kind, none at all, or several texts by one annotator for a task.
         """
         table = TextTable.of(annotations, self.title, self.unit, self.normalize)
         scores, details = self._scores(table)
@@ -73,18 +73,18 @@ class ChosenText(TextMethod, ABC):
 
     @abstractmethod
     def _scores(self, table: TextTable) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        """Scores of the rows, [A], the highest wins; and arguments of `TextAggregation.of`."""
+        """Scores of the rows, [A], the highest wins; and further arguments of `TextAggregation.of`."""
 
 
 @dataclass(frozen=True)
 class TextMedoid(ChosenText):
-    """The text with the fewest edits to the others of its task, each over the tokens of the longer of the two.
+    """The text with the lowest sum of distances to the others of its task: edits over the tokens of the longer text.
 
     Args:
-        unit: what an edit changes: "words", or "characters" for scripts without blanks.
-        normalize: what does not count: "blanks" (only their number), "case", "punctuation", or both ("words").
-        features: "edits" (default); or vectors of the texts, whose squared distances count: see `TextRASA`. The text is
-            then the one that is nearest to their mean.
+        unit: what an edit changes: "words", or "characters" for scripts without spaces.
+        normalize: what to ignore: "blanks" (only their number), "case", "punctuation", or both ("words").
+        features: "edits" (default); or vectors of the texts, see `TextRASA`, with squared distances, which chooses the
+            text closest to their mean.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -95,7 +95,7 @@ class TextMedoid(ChosenText):
         ['a cat sat']
 
     Needs:
-        Three texts per task or more.
+        At least three texts per task.
 
     Source:
         L. Kaufman and P. J. Rousseeuw: Clustering by Means of Medoids, 1987, with the distance of V. I. Levenshtein,
@@ -115,11 +115,11 @@ class TextMedoid(ChosenText):
 
 @dataclass(frozen=True)
 class MostFrequentText(ChosenText):
-    """The text that most annotators wrote alike; for texts that are equally frequent the one nearest to the others.
+    """The text that most annotators wrote; ties go to the one closest to the others.
 
     Args:
-        unit: what an edit changes, where the distance decides: "words", or "characters" for scripts without blanks.
-        normalize: what does not count: "blanks" (only their number), "case", "punctuation", or both ("words").
+        unit: what an edit changes, if distances decide: "words", or "characters" for scripts without spaces.
+        normalize: what to ignore: "blanks" (only their number), "case", "punctuation", or both ("words").
 
     Example:
         >>> from crowdzoo import Annotations
@@ -129,7 +129,7 @@ class MostFrequentText(ChosenText):
         ['42']
 
     Needs:
-        Short texts, which several annotators write alike: final answers of language models, names, numbers.
+        Short texts that several annotators write identically: final answers of language models, names, numbers.
 
     Source:
         X. Wang and others: Self-Consistency Improves Chain of Thought Reasoning in Language Models, ICLR 2023.

@@ -7,7 +7,7 @@ from crowdzoo.aggregation.engine.loops import compiled
 from crowdzoo.aggregation.free_texts.tokens import Tokens
 
 ERRORS = ("substitutions", "insertions", "deletions")
-_ONE, _INSERTION, _DELETION = 1 << 40, 1 << 20, 1  # an edit, and what kind it is: the least sum is the path
+_ONE, _INSERTION, _DELETION = 1 << 40, 1 << 20, 1  # cost of an edit, and counters of its kind
 
 Codes = NDArray[np.int64]
 
@@ -34,16 +34,15 @@ def _paths(codes: Codes, starts: Codes, answer: Codes, true: Codes) -> Codes:  #
 
 
 def edits(tokens: Tokens, answer: Codes, true: Codes) -> Codes:
-    """Levenshtein's edits that make true texts what was said, by kind.
+    """Counts the Levenshtein edits from true texts to answers, by kind.
 
     Args:
-        tokens: of all texts.
-        answer: places of texts, [P].
-        true: and of those they are compared with, [P].
+        tokens: tokens of all texts.
+        answer: indices of the answers, [P].
+        true: indices of the true texts, [P].
 
     Returns:
-        Numbers of `ERRORS`, [P, 3]: a token in place of another one, one too many, one too few. Their sum is the least
-        there is.
+        Numbers of `ERRORS`, [P, 3]: substituted, inserted and missing tokens. Their sum is minimal.
 
     Examples:
         >>> import numpy as np
@@ -58,6 +57,6 @@ def edits(tokens: Tokens, answer: Codes, true: Codes) -> Codes:
 
 
 def error_rates(tokens: Tokens, answer: Codes, true: Codes) -> NDArray[np.float64]:
-    """Edits over the tokens of the longer of two texts, from 0 to 1, [P]; arguments as for `edits`."""
+    """Edits over the tokens of the longer of two texts, from 0 to 1, [P]; arguments as in `edits`."""
     longer = np.maximum(tokens.lengths[answer], tokens.lengths[true])
     return np.asarray(edits(tokens, answer, true).sum(axis=1) / np.maximum(longer, 1))

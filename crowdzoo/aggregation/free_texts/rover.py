@@ -1,4 +1,4 @@
-"""ROVER: texts of a task aligned token by token, and a vote at each place."""
+"""ROVER: aligns the texts of a task token by token, and votes at each place."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ROVER(TextMethod):
-    """The texts of a task, aligned one after the other with the fewest edits; at each place the most frequent token.
+    """Aligns the texts of a task one by one with the fewest edits; the most frequent token at each place wins.
 
-    No token counts as one, too. For tokens that are equally frequent the longer one wins, then the later one in the
-    alphabet. The text is made of normalized tokens, and may be one that nobody wrote. It depends on the order of a
-    task's texts, which is that of the rows.
+    A gap counts as a token. Ties go to the longer token, then to the later one in the alphabet. The result consists of
+    normalized tokens, and may be a text that nobody wrote. It depends on the order of a task's texts, which is the
+    order of the rows.
 
     Args:
-        unit: what is aligned: "words", or "characters" for scripts without blanks.
-        normalize: what does not count: "blanks" (only their number), "case", "punctuation", or both ("words").
+        unit: what is aligned: "words", or "characters" for scripts without spaces.
+        normalize: what to ignore: "blanks" (only their number), "case", "punctuation", or both ("words").
 
     Example:
         >>> from crowdzoo import Annotations
@@ -41,7 +41,7 @@ class ROVER(TextMethod):
         ['the cat sat']
 
     Needs:
-        Texts of one wording, such as transcriptions; three a task or more.
+        Texts with one correct wording, such as transcriptions; at least three per task.
 
     Source:
         J. G. Fiscus: A Post-Processing System to Yield Reduced Word Error Rates: Recognizer Output Voting Error
@@ -68,16 +68,16 @@ def _aligned(slots: Codes, answer: Codes, before: int) -> Codes:  # pragma: no c
     """Adds a text to a network of words.
 
     Args:
-        slots: how often each token was said at each place, [places, 1 + V]; the first is not a token.
+        slots: counts of each token at each place, [places, 1 + V]; index 0 is a gap.
         answer: tokens of the text, from 1.
-        before: texts in the network.
+        before: number of texts in the network.
 
     Returns:
         The network, [places, 1 + V].
     """
     length, number = len(answer), len(slots)
     costs = np.zeros((length + 1, number + 1), np.int64)
-    moves = np.zeros((length + 1, number + 1), np.int8)  # 0 to the same place, 1 without a token, 2 to a new place
+    moves = np.zeros((length + 1, number + 1), np.int8)  # 0 to the same place, 1 gap in the text, 2 to a new place
     for row in range(length + 1):
         for place in range(number + 1):
             least, move = (row + place) << 32, 0
@@ -108,7 +108,7 @@ def _aligned(slots: Codes, answer: Codes, before: int) -> Codes:  # pragma: no c
 
 @compiled()
 def _voted(codes: Codes, starts: Codes, bounds: Codes) -> tuple[Codes, Codes]:  # pragma: no cover
-    """Tokens that win, one task after the other, and starts of the tasks, [N + 1]."""
+    """Winning tokens of all tasks, concatenated, and where each task starts, [N + 1]."""
     voted, ends, number = np.empty_like(codes), np.zeros_like(bounds), 0
     for task in range(len(bounds) - 1):
         begin, end = bounds[task], bounds[task + 1]
@@ -118,7 +118,7 @@ def _voted(codes: Codes, starts: Codes, bounds: Codes) -> tuple[Codes, Codes]:  
             own = np.searchsorted(known, codes[starts[row] : starts[row + 1]]) + 1
             slots = _aligned(slots, own, row - begin)
         for place in range(len(slots)):
-            best = len(known) - np.argmax(slots[place][::-1])  # of equal ones the last
+            best = len(known) - np.argmax(slots[place][::-1])  # ties go to the last
             if best:
                 voted[number] = known[best - 1]
                 number += 1

@@ -1,4 +1,4 @@
-"""TextAggregation: what every aggregator of free texts gives back."""
+"""TextAggregation: the result of every aggregator of free texts."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TextAggregation(Result):
-    """One text per task out of many annotators' texts, and how near the annotators' texts are to it.
+    """Result for free texts: one text per task, and how close the annotators' texts are to it.
 
     `to_parquet` writes `tasks.parquet` (task, text, confidence, annotations, effective_votes), `annotators.parquet`
     (annotator, annotations, agreement, skill) and `summary.json`.
 
-    With N tasks and R annotators; the error rate of two texts is the edits between them over the tokens of the longer.
+    With N tasks and R annotators. The error rate of two texts is the edits between them over the tokens of the longer.
 
     Attributes:
-        texts: [N]; empty where there are no annotations.
-        confidence: one less the mean error rate of the annotators' texts against the task's, [N], where the text that
-            is nearest counts with what two texts of one task have on average; 0 without annotations. It tells tasks
-            to look at from others; it is not a probability.
-        skills: weight of an annotator, [R]; None where all count the same.
-        effective_votes: how many texts of equal weight are worth as much as the task's, [N]: with weights w their sum,
-            squared, over the sum of their squares (L. Kish: Survey Sampling, 1965). The number of texts where all count
-            the same.
-        agreement: one less the mean error rate of an annotator's texts against those of the tasks, [R], from 0 to 1.
-        unit: what the tokens are, "words" or "characters".
-        normalize: what does not count when texts are compared; see `normalized`.
+        texts: [N]; empty for tasks without annotations.
+        confidence: 1 minus the mean error rate of the annotators' texts against the task's text, [N], where the closest
+            text counts as having the average error rate of two texts of a task; 0 without annotations. It helps to find
+            tasks to check, and is not a probability.
+        skills: weight of each annotator, [R]; None if all weights are equal.
+        effective_votes: number of equally weighted texts that the task's texts are worth, [N]: squared sum of the
+            weights over the sum of squared weights (L. Kish: Survey Sampling, 1965). With equal weights, the number of
+            texts.
+        agreement: 1 minus the mean error rate of an annotator's texts against those of the tasks, [R], from 0 to 1.
+        unit: kind of tokens, "words" or "characters".
+        normalize: what comparisons of texts ignore; see `normalized`.
         annotations_per_task: int64 [N].
         annotations_per_annotator: int64 [R].
 
@@ -69,18 +69,18 @@ class TextAggregation(Result):
     def of(
         cls, method: Any, table: TextTable, texts: NDArray[Any], tokens: Tokens, places: NDArray[np.int64], **more: Any
     ) -> TextAggregation:
-        """The result for a table.
+        """Creates the result for a table.
 
         Args:
             method: the aggregator.
-            table: what it was fitted to.
-            texts: of the tasks, [N].
-            tokens: of the table's texts, and of these.
-            places: of these in them, [N].
-            **more: further attributes.
+            table: the table it was fitted to.
+            texts: texts of the tasks, [N].
+            tokens: tokens of the table's texts, and of `texts`.
+            places: indices of `texts` in `tokens`, [N].
+            **more: other attributes.
         """
         near = 1 - error_rates(tokens, table.said, places[table.tasks])
-        after = np.flatnonzero(np.diff(table.tasks) == 0)  # neighbours: enough to know how far two texts agree
+        after = np.flatnonzero(np.diff(table.tasks) == 0)  # neighbours are enough to estimate how far two texts agree
         usual = 1 - error_rates(tokens, table.said[after], table.said[after + 1])
         nearest = float(usual.mean()) if len(usual) else 0.0
         counts = names_and_counts(table.annotations)

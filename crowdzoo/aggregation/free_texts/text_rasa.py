@@ -1,4 +1,4 @@
-"""RASA: the text nearest to a mean of the texts' vectors in which annotators have weights."""
+"""RASA: the text closest to the mean of the texts' vectors, weighted by annotator."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,31 +12,31 @@ from crowdzoo.aggregation.free_texts.chosen_text import FEATURES, ChosenText
 from crowdzoo.aggregation.free_texts.text_table import Array, TextTable
 from crowdzoo.checks.constraints import FLAG, MAX_ITER, TOL, Number, setting
 
-_LEAST = 1e-5  # of the sum of an annotator's squared distances, and of what the others weigh
+_LEAST = 1e-5  # of an annotator's sum of squared distances, and of the share of the others' weights
 
 
 @dataclass(frozen=True)
 class TextRASA(ChosenText):
-    """The text whose vector is nearest to the task's: the mean of its texts' vectors, weighted by annotators' skills.
+    """The text whose vector is closest to the mean of its task's vectors, weighted by the annotators' skills.
 
     A skill is a quantile of the chi-squared distribution, for the number of the annotator's texts, over the sum of the
-    squared distances of the annotator's vectors from those of the tasks; both are found in turn. The more a vector
-    weighs in its task's, the nearer it lies to it. So each squared distance is divided by what the others weigh, which
-    makes it unbiased where weights are inverse variances (restricted maximum likelihood). Without that, one of a
-    handful of annotators may be followed in everything. Tasks with one text do not count for the skills.
+    squared distances between the annotator's vectors and those of the tasks; skills and means are estimated in turn. A
+    vector with a large weight pulls the mean towards itself. So each squared distance is divided by the share of the
+    others' weights, which makes it unbiased if weights are inverse variances (restricted maximum likelihood). Otherwise
+    the result may follow a single one of a handful of annotators. Tasks with one text are not used to estimate skills.
 
     Args:
-        unit: what tokens are: "words", or "characters" for scripts without blanks.
-        normalize: what does not count: "blanks" (only their number), "case", "punctuation", or both ("words").
+        unit: kind of tokens: "words", or "characters" for scripts without spaces.
+        normalize: what to ignore: "blanks" (only their number), "case", "punctuation", or both ("words").
         features: vectors of the texts: "edits" (vectors whose squared distances are the error rates of two texts: edits
-            over the tokens of the longer), "ngrams" (how often each run of three characters occurs, as a vector of
+            over the tokens of the longer), "ngrams" (frequencies of three consecutive characters, as a vector of
             length 1), or a function from a list of texts to an array [n, d], such as `encode` of a sentence
             transformer.
-        max_iter: most iterations.
-        tol: they end when the squared change of the tasks' vectors, over their squares, is below.
-        alpha: of the quantile, which is that of alpha / 2.
-        corrected: whether distances are divided by what the others weigh; False is the method as it was published, and
-            as Crowd-Kit has it.
+        max_iter: maximum number of iterations.
+        tol: converged if the squared change of the tasks' vectors, relative to their squares, is below this.
+        alpha: level of the quantile, which is at alpha / 2.
+        corrected: whether distances are divided by the share of the others' weights; False is the published method, as
+            in Crowd-Kit.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -51,7 +51,7 @@ class TextRASA(ChosenText):
         Annotators with several tasks.
 
     Source:
-        J. Li and F. Fukumoto: A Dataset of Crowdsourced Word Sequences, AnnoNLP 2019, as Crowd-Kit has it.
+        J. Li and F. Fukumoto: A Dataset of Crowdsourced Word Sequences, AnnoNLP 2019, as in Crowd-Kit.
     """
 
     title: ClassVar[str] = "RASA"
@@ -64,7 +64,7 @@ class TextRASA(ChosenText):
     corrected: bool = setting(True, FLAG)
 
     def _local(self, table: TextTable, own: Array, products: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """What the others of its task say of a text, and whether skills are learnt from it, [A] each."""
+        """Weight of a text from the others of its task, and whether it is used to estimate skills, [A] each."""
         return np.ones(len(own)), np.ones(len(own), bool)
 
     def _scores(self, table: TextTable) -> tuple[Array, dict[str, Any]]:
@@ -80,7 +80,7 @@ class TextRASA(ChosenText):
             steps += 1
             weights = skills[table.who] * local
             shares = weights / table.of_tasks(weights)[table.tasks]
-            along = own * shares + table.sums(products, shares)  # of a text's vector and its task's
+            along = own * shares + table.sums(products, shares)  # inner product of a text's vector and its task's
             squares = table.of_tasks(shares * along)
             far = np.maximum(own - 2 * along + squares[table.tasks], 0) / local
             if self.corrected:
@@ -95,7 +95,7 @@ class TextRASA(ChosenText):
                     break
             last = shares
         if not (converged := change < self.tol):
-            warn_not_converged(self.title, self.max_iter, self.tol, change, "of the squares of the tasks' vectors")
+            warn_not_converged(self.title, self.max_iter, self.tol, change, "change of the tasks' squared vectors")
         lengths = np.sqrt(own * squares[table.tasks])
         scores = np.divide(along, lengths, out=np.full(len(own), -np.inf), where=lengths > 0)
         return scores, {"skills": skills, "num_iterations": steps, "converged": converged}
@@ -103,18 +103,18 @@ class TextRASA(ChosenText):
 
 @dataclass(frozen=True)
 class TextHRRASA(TextRASA):
-    """As `TextRASA`, with weights that are the annotator's skill times what the other texts of the task say of a text.
+    """As `TextRASA`, with weights that also depend on how much the other texts of the task agree with a text.
 
-    That is a weighted sum of two means over the others: of exp(-d² / (|a|² |b|²)) of the vectors, and of Google's BLEU
-    of the tokens. Tasks with one text never count for the skills.
+    The skill is multiplied by a weighted sum of two means over the other texts: of exp(-d² / (|a|² |b|²)) of the
+    vectors, and of Google's BLEU of the tokens. Tasks with one text are never used to estimate skills.
 
     Args:
-        unit: what tokens are: "words", or "characters" for scripts without blanks.
-        normalize: what does not count: "blanks" (only their number), "case", "punctuation", or both ("words").
+        unit: kind of tokens: "words", or "characters" for scripts without spaces.
+        normalize: what to ignore: "blanks" (only their number), "case", "punctuation", or both ("words").
         features: vectors of the texts; see `TextRASA`.
-        max_iter: most iterations.
-        tol: they end when the squared change of the tasks' vectors, over their squares, is below.
-        alpha: of the quantile, which is that of alpha / 2.
+        max_iter: maximum number of iterations.
+        tol: converged if the squared change of the tasks' vectors, relative to their squares, is below this.
+        alpha: level of the quantile, which is at alpha / 2.
         corrected: see `TextRASA`.
         lambda_emb: weight of the vectors.
         lambda_out: weight of the tokens.
@@ -129,11 +129,11 @@ class TextHRRASA(TextRASA):
         ['a cat sat', 'the dog ran']
 
     Needs:
-        Three texts per task or more; annotators with several tasks.
+        At least three texts per task; annotators with several tasks.
 
     Source:
-        J. Li: Crowdsourced Text Sequence Aggregation Based on Hybrid Reliability and Representation, SIGIR 2020, as
-        Crowd-Kit has it; the tokens are compared with tokens there only where its `output_similarity` is given.
+        J. Li: Crowdsourced Text Sequence Aggregation Based on Hybrid Reliability and Representation, SIGIR 2020, as in
+        Crowd-Kit, which compares tokens with tokens only if its `output_similarity` is passed.
     """
 
     title: ClassVar[str] = "HRRASA"

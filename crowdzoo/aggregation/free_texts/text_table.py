@@ -1,4 +1,4 @@
-"""TextTable: free texts by task, and the pairs of texts of one task."""
+"""TextTable: free texts by task, and the pairs of texts of a task."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class TextTable:
 
     Attributes:
         annotations: A texts of N tasks.
-        tokens: of the distinct texts.
+        tokens: tokens of the distinct texts.
         tasks: task of each row, ascending, [A].
-        who: annotator, [A].
-        said: place of the text in `tokens`, [A].
+        who: annotator of each row, [A].
+        said: index of the text in `tokens`, [A].
     """
 
     annotations: Annotations
@@ -45,16 +45,16 @@ class TextTable:
 
     @classmethod
     def of(cls, annotations: Annotations, title: str, unit: str = "words", normalize: str = "blanks") -> TextTable:
-        """Sorts annotations.
+        """Sorts annotations by task.
 
         Args:
             annotations: kind "free-text".
-            title: who takes them, for messages.
+            title: title of the method, for messages.
             unit: see `Tokens`.
             normalize: see `normalized`.
 
         Raises:
-            DataError: another kind, no annotations, or several texts of one annotator for one task.
+            DataError: wrong kind, no annotations, or several texts by one annotator for a task.
         """
         check_annotations(annotations, title, FREE_TEXT, "text")
         annotations.check_no_repeats(title)
@@ -65,12 +65,12 @@ class TextTable:
 
     @cached_property
     def sizes(self) -> Codes:
-        """Texts of each task, [N]."""
+        """Number of texts per task, [N]."""
         return np.bincount(self.tasks, minlength=self.annotations.num_tasks)
 
     @cached_property
     def pairs(self) -> tuple[Codes, Codes]:
-        """Rows of all pairs of texts of one task, the earlier first, [P] each."""
+        """Rows of all pairs of texts of a task, the earlier first, [P] each."""
         after = np.cumsum(self.sizes)[self.tasks] - 1 - np.arange(len(self.tasks))
         left = np.repeat(np.arange(len(self.tasks)), after)
         return left, left + 1 + np.arange(len(left)) - np.repeat(np.cumsum(after) - after, after)
@@ -82,11 +82,11 @@ class TextTable:
         return error_rates(self.tokens, self.said[left], self.said[right])
 
     def sums(self, of_pairs: Array, weights: Array | None = None) -> Array:
-        """Of each row the sum over its pairs, each times the weight of the other row, [A].
+        """Sums the values of each row's pairs, weighted by the other row, [A].
 
         Args:
-            of_pairs: numbers, [P].
-            weights: of all rows, [A]; None is 1.
+            of_pairs: value of each pair, [P].
+            weights: weight of each row, [A]; None is 1.
         """
         (left, right), size = self.pairs, len(self.tasks)
         weights = np.ones(size) if weights is None else weights
@@ -98,19 +98,19 @@ class TextTable:
         return np.bincount(self.tasks, of_rows, len(self.sizes)).astype(np.float64)
 
     def first_best(self, scores: Array) -> Codes:
-        """Of each task the row with the highest score, of equal ones (to 12 decimals) the first, [n]."""
+        """Row with the highest score of each task, [n]; ties (to 12 decimals) go to the first."""
         order = np.lexsort((np.arange(len(scores)), -np.round(scores, 12), self.tasks))
         return np.asarray(order[np.r_[True, np.diff(self.tasks) > 0]]) if len(order) else order
 
     def products(self, features: str | Callable[[list[str]], Any]) -> tuple[Array, Array]:
-        """Inner products of the texts' vectors: with itself [A], and of the pairs [P].
+        """Inner products of the texts' vectors: with themselves [A], and of the pairs [P].
 
         Args:
             features: "edits": vectors of length 1 whose squared distances are the error rates; "ngrams": see
                 `Tokens.ngrams`; or a function from texts to vectors, [n, d].
 
         Raises:
-            DataError: the function gives anything but a finite vector for each text.
+            DataError: the function does not return a finite vector for each text.
         """
         if features == "edits":
             return np.ones(len(self.said)), 1 - self.distances / 2
@@ -127,7 +127,7 @@ class TextTable:
 
 
 def _inner(first: Any, second: Any) -> Array:
-    """Inner products of the rows of two arrays, or of two sparse ones."""
+    """Inner products of corresponding rows of two dense or sparse arrays."""
     if isinstance(first, np.ndarray):
         return np.asarray(np.einsum("nd,nd->n", first, second))
     return np.asarray(first.multiply(second).sum(axis=1)).ravel()

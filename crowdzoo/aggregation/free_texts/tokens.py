@@ -12,27 +12,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# How texts are compared -> without case, without punctuation; blanks never count
+# How texts are compared -> ignoring case, ignoring punctuation; the number of blanks is always ignored
 NORMALIZATIONS = {"blanks": (False, False), "case": (True, False), "punctuation": (False, True), "words": (True, True)}
-UNITS = {"words": " ", "characters": ""}  # what a text is made of -> what is between two of them
+UNITS = {"words": " ", "characters": ""}  # kind of tokens -> separator of tokens
 GRAM = 3  # characters
 _QUOTES = re.compile(r"(?<!\w)'|'(?!\w)")
 
 
 @cache
 def _unmarked(letter: str) -> str:
-    """A blank for punctuation and symbols, a straight apostrophe for a curved one."""
+    """Replaces punctuation and symbols by a blank, and a curved apostrophe by a straight one."""
     return "'" if letter in "'’" else " " if unicodedata.category(letter)[0] in "PS" else letter
 
 
 def normalized(text: str, how: str) -> str:
-    """A text as it is compared.
+    """Normalizes a text for comparisons.
 
     Args:
-        text: as it was written.
-        how: a key of `NORMALIZATIONS`. Unicode is composed (NFC), and blanks are one space, none at the ends. Without
-            case all letters are small. Without punctuation marks and symbols are blanks, but for an apostrophe in a
-            word.
+        text: the original text.
+        how: a key of `NORMALIZATIONS`. Unicode is composed (NFC), and blanks become one space, none at the ends.
+            Ignoring case makes all letters lower case. Ignoring punctuation replaces marks and symbols by blanks,
+            except for an apostrophe in a word.
     """
     lower, bare = NORMALIZATIONS[how]
     text = unicodedata.normalize("NFC", text)
@@ -45,11 +45,11 @@ class Tokens:
     """Texts as codes of tokens.
 
     Attributes:
-        texts: normalized, n.
+        texts: the n normalized texts.
         unit: a key of `UNITS`.
-        names: the tokens by code; short ones first, those of one length by the alphabet.
-        codes: of all texts, one text after the other.
-        starts: of each text in `codes`, and the end of the last, [n + 1].
+        names: the tokens by code, sorted by length, then alphabetically.
+        codes: codes of all texts, concatenated.
+        starts: start of each text in `codes`, and the end of the last, [n + 1].
     """
 
     texts: list[str]
@@ -60,7 +60,7 @@ class Tokens:
 
     @classmethod
     def of(cls, texts: Sequence[str], unit: str = "words", normalize: str = "blanks") -> Tokens:
-        """Splits texts; see the attributes, and `normalized`."""
+        """Splits texts into tokens; see the attributes, and `normalized`."""
         plain = [normalized(text, normalize) for text in texts]
         parts: list[list[str]] = [text.split() if unit == "words" else [*text] for text in plain]
         names = sorted({token for part in parts for token in part}, key=lambda token: (len(token), token))
@@ -70,18 +70,18 @@ class Tokens:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Tokens of each text, [n]."""
+        """Number of tokens per text, [n]."""
         return np.diff(self.starts)
 
     def joined(self, codes: NDArray[np.int64]) -> str:
-        """The text of some codes."""
+        """Joins tokens to a text."""
         return UNITS[self.unit].join(self.names[code] for code in codes.tolist())
 
     def ngrams(self) -> Any:
-        """How often each text has each run of three characters, as a vector of length 1, [n, V].
+        """Frequencies of three consecutive characters in each text, as a vector of length 1, [n, V].
 
-        A blank is put before and after a text, as in T. Dunning: Statistical Identification of Language, 1994. An empty
-        text has no run: its vector is zero. The array is SciPy's, of sparse rows.
+        A blank is added before and after each text, as in T. Dunning: Statistical Identification of Language, 1994. The
+        vector of an empty text is zero. The result is a sparse array of SciPy.
         """
         from scipy.sparse import csr_matrix
 

@@ -1,1 +1,1 @@
-"""Algorithms for preferences between two tasks, one a file."""
+"""Algorithms for preferences between two tasks, one per file."""

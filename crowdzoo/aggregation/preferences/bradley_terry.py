@@ -1,4 +1,4 @@
-"""Bradley-Terry: one score a task, with annotators alike, or who guess, err or differ in ways of their own."""
+"""Bradley-Terry: one score per task; annotators are equal, or guess, err or differ individually."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ VARIANCE = Number(1e-9, 1e12)
 
 @dataclass(frozen=True)
 class BradleyTerry(PreferenceMethod):
-    """One score a task; the larger a difference of scores, the surer the answer.
+    """One score per task; the larger the difference of scores, the more certain the answer.
 
     Bradley and Terry, "Rank analysis of incomplete block designs", Biometrika 39, 1952: task i is preferred to task j
-    with probability `1 / (1 + exp(-(s[i] - s[j])))`. "Equal" is an answer of its own:
+    with probability `1 / (1 + exp(-(s[i] - s[j])))`. "Equal" has its own model:
 
     - Davidson, "On extending the Bradley-Terry model to accommodate ties", JASA 65, 1970: left, right and equal have
       odds `exp(d / 2) : exp(-d / 2) : nu`, d the difference of scores.
     - Rao and Kupper, "Ties in paired-comparison experiments", JASA 62, 1967: left has probability
       `1 / (1 + exp(t - d))`, right `1 / (1 + exp(t + d))`, equal the rest.
 
-    Each task also wins and loses `prior` comparisons with a task of score 0, so that scores stay finite where a task
-    never lost, or was never compared with others.
+    Each task also wins and loses `prior` comparisons against a task of score 0, so that the scores of tasks that never
+    lost, or were never compared with others, are finite.
 
     Args:
-        max_iter: most iterations.
-        tol: it has converged when the slope of the objective in each parameter is at most this, in nats.
-        ties: what "equal" means: "davidson", "rao-kupper", or "half": half a win for each.
-        prior: number of comparisons that each task wins, and loses, against a task of score 0. With 0 scores are those
-            of the largest likelihood, which may not be finite.
-        position_bias: whether the left may be preferred to the right, by all annotators alike.
+        max_iter: maximum number of iterations.
+        tol: converged if the slope of the objective in each parameter is at most this, in nats.
+        ties: meaning of "equal": "davidson", "rao-kupper", or "half": half a win for each.
+        prior: number of comparisons that each task wins, and loses, against a task of score 0. 0 is maximum likelihood,
+            whose scores may be infinite.
+        position_bias: whether all annotators share a preference for the left.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -58,7 +58,7 @@ class BradleyTerry(PreferenceMethod):
         {'a': 1, 'b': 2, 'c': 3}
 
     Needs:
-        Tasks that comparisons connect.
+        Tasks that are linked by comparisons.
 
     Source:
         R. Bradley, M. Terry: Rank Analysis of Incomplete Block Designs. Biometrika 39, 1952.
@@ -74,7 +74,7 @@ class BradleyTerry(PreferenceMethod):
         return self.position_bias
 
     def _pairs(self, annotations: Annotations) -> tuple[Pairs, str]:
-        """Equal comparisons are counted once: whose they are does not matter."""
+        """Merges equal comparisons, as annotators do not matter."""
         pairs, form = super()._pairs(annotations)
         rows, weights = np.stack([pairs.left, pairs.right, pairs.answers], axis=1), pairs.weights
         key = (rows[:, 0] * annotations.num_tasks + rows[:, 1]) * 3 + rows[:, 2]
@@ -85,11 +85,11 @@ class BradleyTerry(PreferenceMethod):
 
 @dataclass(frozen=True)
 class NoisyBradleyTerry(PreferenceMethod):
-    """Annotators who follow the scores with a probability of their own, and otherwise guess.
+    """Annotators who follow the scores with an individual probability, and otherwise guess.
 
     The objective of crowd-kit's method of this name, after Bugakova, Fedorova, Gusev and Drutsa, "Aggregation of
     pairwise comparisons with reduction of biases", 2019: annotator r answers by `BradleyTerry` with probability
-    gamma[r], and otherwise left, right or equal with probabilities q[r], whatever the tasks are. The difference of
+    gamma[r], and otherwise left, right or equal with probabilities q[r], whatever the tasks. The difference of
     left and right in q[r] is a position bias.
 
     Args:
@@ -97,12 +97,12 @@ class NoisyBradleyTerry(PreferenceMethod):
         tol: see `BradleyTerry`.
         ties: see `BradleyTerry`.
         prior: see `BradleyTerry`.
-        right: pseudo-count of answers of each annotator that follow the scores.
-        wrong: pseudo-count of answers of each annotator that are guesses.
+        right: pseudo-count of each annotator's answers that follow the scores.
+        wrong: pseudo-count of each annotator's guesses.
         guess: pseudo-count of each answer among an annotator's guesses.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -117,7 +117,7 @@ class NoisyBradleyTerry(PreferenceMethod):
         'cem'
 
     Needs:
-        Tasks that comparisons connect, and annotators with several comparisons each.
+        Tasks that are linked by comparisons, and annotators with several comparisons each.
 
     Source:
         N. Bugakova, V. Fedorova, G. Gusev, A. Drutsa: Aggregation of Pairwise Comparisons with Reduction of Biases.
@@ -142,23 +142,23 @@ class NoisyBradleyTerry(PreferenceMethod):
 
 @dataclass(frozen=True)
 class CrowdBT(PreferenceMethod):
-    """Annotators who follow the scores with a probability of their own, and otherwise answer the wrong way round.
+    """Annotators who follow the scores with an individual probability, and otherwise give the opposite answer.
 
     Chen, Bennett, Collins-Thompson and Horvitz, "Pairwise ranking aggregation in a crowdsourced setting", WSDM 2013,
-    eq. 5: annotator r prefers i to j with probability `eta[r] p + (1 - eta[r]) (1 - p)`, p that of `BradleyTerry`; an
-    eta below one half is an annotator who answers the wrong way round more often than not. `prior` is the paper's
-    virtual node. Not active: it does not choose which pair to ask about.
+    eq. 5: annotator r prefers i to j with probability `eta[r] p + (1 - eta[r]) (1 - p)`, p that of `BradleyTerry`; eta
+    below one half means that the opposite answer is more frequent. `prior` is the paper's virtual node. The paper's
+    active choice of pairs is not included.
 
     Args:
         max_iter: see `BradleyTerry`.
         tol: see `BradleyTerry`.
         ties: see `BradleyTerry`.
         prior: see `BradleyTerry`.
-        right: pseudo-count of answers of each annotator that follow the scores.
-        wrong: pseudo-count of answers of each annotator that are the wrong way round.
+        right: pseudo-count of each annotator's answers that follow the scores.
+        wrong: pseudo-count of each annotator's opposite answers.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -172,7 +172,7 @@ class CrowdBT(PreferenceMethod):
         'cem'
 
     Needs:
-        Tasks that comparisons connect, and annotators with several comparisons each.
+        Tasks that are linked by comparisons, and annotators with several comparisons each.
 
     Source:
         X. Chen, P. Bennett, K. Collins-Thompson, E. Horvitz: Pairwise Ranking Aggregation in a Crowdsourced Setting.
@@ -194,24 +194,24 @@ class CrowdBT(PreferenceMethod):
 
 @dataclass(frozen=True)
 class AnnotatorBradleyTerry(PreferenceMethod):
-    """Annotators who differ in how well they discriminate, in their position bias and in how often they say "equal".
+    """Annotators who differ in discrimination, position bias and frequency of "equal".
 
-    `BradleyTerry` with the difference `a[r] (s[i] - s[j]) + b + b[r]` instead of `s[i] - s[j]`, and with the parameter
-    of ties `t + t[r]`: a two-parameter logistic model of item response theory with the annotators as items. The slope
-    a[r] has a normal prior around 1; b[r] and t[r] have normal priors around 0; b and t are shared by all annotators. A
-    slope near 0 is an annotator whose answers tell nothing, one below 0 answers the wrong way round.
+    `BradleyTerry` with the difference `a[r] (s[i] - s[j]) + b + b[r]` instead of `s[i] - s[j]`, and with the tie
+    parameter `t + t[r]`: a two-parameter logistic model of item response theory with the annotators as items. The slope
+    a[r] has a normal prior around 1; b[r] and t[r] have normal priors around 0; all annotators share b and t. Answers
+    of an annotator with a slope near 0 are uninformative; below 0 they are mostly the opposite.
 
     Args:
         max_iter: see `BradleyTerry`.
         tol: see `BradleyTerry`.
         ties: see `BradleyTerry`.
         prior: see `BradleyTerry`.
-        slope_variance: of the prior of a[r].
-        bias_variance: of the prior of b[r].
-        tie_variance: of the prior of t[r].
+        slope_variance: variance of the prior of a[r].
+        bias_variance: variance of the prior of b[r].
+        tie_variance: variance of the prior of t[r].
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -226,7 +226,7 @@ class AnnotatorBradleyTerry(PreferenceMethod):
         'cem'
 
     Needs:
-        Tasks that comparisons connect, and annotators with several comparisons each.
+        Tasks that are linked by comparisons, and annotators with several comparisons each.
 
     Source:
         R. Bradley, M. Terry: Biometrika 39, 1952, with the two-parameter logistic model of item response theory for the
@@ -247,23 +247,23 @@ class AnnotatorBradleyTerry(PreferenceMethod):
         initial: PreferenceAggregation | None = None,
         covariates: Mapping[str, ArrayLike] | None = None,
     ) -> PreferenceAggregation:
-        """See `PreferenceMethod.fit`; and measures what sways annotators apart from the tasks.
+        """Fits as `PreferenceMethod.fit`, and estimates effects of covariates of the two sides.
 
-        A covariate with the values x[i] and x[j] of the two sides adds `e (x[i] - x[j])` to the difference, with one
-        effect e for all annotators: how much a longer answer is preferred, or one by the judge's own model.
+        A covariate with values x[i] and x[j] on the two sides adds `e (x[i] - x[j])` to the difference, with the same
+        effect e for all annotators: for example how much they prefer longer answers, or those by the judge's own model.
 
         Args:
             annotations: see `PreferenceMethod.fit`.
-            initial: likewise.
-            covariates: name -> numbers of the left and of the right side of each comparison, [A, 2], in the order of
-                the annotations. They have to differ between the comparisons of a task.
+            initial: see `PreferenceMethod.fit`.
+            covariates: name -> numbers for the left and right side of each comparison, [A, 2], in the order of the
+                annotations. They must differ between the comparisons of a task.
 
         Returns:
-            As `PreferenceMethod.fit`, with `effects`. Scores are those of sides with equal covariates.
+            As `PreferenceMethod.fit`, with `effects`. Scores are for sides with equal covariates.
 
         Raises:
-            DataError: as `PreferenceMethod.fit`; or a covariate that does not fit the annotations, or whose effect they
-                cannot tell.
+            DataError: as `PreferenceMethod.fit`; or a covariate that does not match the annotations, or whose effect
+                cannot be identified.
         """
         return self._fit(annotations, initial, covariates or {})
 

@@ -1,4 +1,4 @@
-"""Covariates of comparisons: what they are, and how sure their effects are."""
+"""Covariates of comparisons: their checks, and standard errors of their effects."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from crowdzoo.errors import DataError, Setting
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-STEP = 1e-4  # of a parameter, in rough standard errors, to take slopes of the gradient
+STEP = 1e-4  # of a parameter, in rough standard errors, for finite differences of the gradient
 
 
 def differences_of(annotations: Annotations, covariates: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
-    """What the left side has more than the right side, [A, C].
+    """Differences of covariates between the left and the right side, [A, C].
 
     Args:
         annotations: A preferences.
-        covariates: name -> values of the left and of the right side, [A, 2].
+        covariates: name -> values for the left and right side, [A, 2].
 
     Raises:
-        DataError: values of another shape, or that are not finite numbers; a covariate that never differs between the
-            sides, or that does not differ between the comparisons of any task, so that it is a part of the tasks'
-            scores.
+        DataError: values of the wrong shape, or not finite; a covariate that never differs between the sides, or that
+            is the same in all comparisons of each task, so that it is part of the tasks' scores.
     """
     assert annotations.right_ids is not None
     tasks = np.stack([annotations.task_ids, annotations.right_ids], axis=1)
@@ -39,7 +38,7 @@ def differences_of(annotations: Annotations, covariates: Mapping[str, ArrayLike]
             raise DataError(f"{where} is not made of numbers, two for each comparison.") from None
         if values.shape != tasks.shape or not np.isfinite(values).all():
             raise DataError(
-                f"{where} holds two finite numbers, of the left and of the right side, for each of the {len(tasks):,} "
+                f"{where} must have two finite numbers, for the left and right side, for each of the {len(tasks):,} "
                 f"comparisons, got shape {values.shape}{'' if values.shape != tasks.shape else ' with a gap'}."
             )
         if (values[:, 0] == values[:, 1]).all():
@@ -50,7 +49,7 @@ def differences_of(annotations: Annotations, covariates: Mapping[str, ArrayLike]
         if not (highest > lowest).any():
             raise DataError(
                 f"{where} is a constant of each task, so its effect cannot be told from the scores of the tasks. It "
-                "has to differ between the comparisons of a task, as the length of a model's answers does."
+                "must differ between the comparisons of a task, as the length of a model's answers does."
             )
         columns.append(values[:, 0] - values[:, 1])
     return np.stack(columns, axis=1) if columns else np.zeros((len(tasks), 0))
@@ -62,16 +61,16 @@ def standard_errors(
     scale: NDArray[np.float64],
     number: int,
 ) -> NDArray[np.float64]:
-    """Standard errors of the last parameters, from the curvature in all of them: [number]; NaN at a saddle.
+    """Standard errors of the last parameters, [number], from the curvature in all parameters; NaN at a saddle.
 
-    The matrix of curvatures is not formed: its products are differences of gradients, and conjugate gradients solve for
-    a column of its inverse.
+    The Hessian is not formed: products with it are finite differences of gradients, and conjugate gradients solve for
+    columns of its inverse.
 
     Args:
-        gradient: of a log density, [D] at [D].
+        gradient: gradient of a log density, from [D] to [D].
         point: its maximum, [D].
         scale: rough variances, [D].
-        number: how many.
+        number: number of parameters at the end.
     """
     if not number:
         return np.zeros(0)

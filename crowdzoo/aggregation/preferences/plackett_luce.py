@@ -1,4 +1,4 @@
-"""Plackett-Luce: one score a task, from lists that annotators put in order."""
+"""Plackett-Luce: one score per task, from lists that annotators ordered."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlackettLuce(Aggregator):
-    """Lists in order: the best task is chosen first, then the best of the rest, and so on.
+    """Scores from ordered lists: the best task is chosen first, then the best of the rest, and so on.
 
-    At each stage of a list, annotator r chooses task i among those that are left, C, with probability
-    `exp(a[r] s[i]) / sum over C of exp(a[r] s[j])`. Tasks without a rank are left over at the end. A list of two is a
-    comparison by `BradleyTerry`. a[r] is how strongly the annotator's order follows the scores, with a normal prior
-    around 1; each task also wins and loses `prior` comparisons with a task of score 0, as in `BradleyTerry`.
+    At each stage of a list, annotator r chooses task i from the remaining tasks C with probability
+    `exp(a[r] s[i]) / sum over C of exp(a[r] s[j])`. Tasks without a rank remain at the end. A list of two is a
+    comparison as in `BradleyTerry`. a[r] is how strongly the annotator's order follows the scores, with a normal prior
+    around 1; each task also wins and loses `prior` comparisons against a task of score 0, as in `BradleyTerry`.
 
-    Not one of `PREFERENCE_METHODS`, which compare two tasks: it takes `Rankings`.
+    It is not one of `PREFERENCE_METHODS`, which compare two tasks, because it needs `Rankings`.
 
     Args:
-        max_iter: most iterations.
-        tol: it has converged when the slope of the objective in each parameter is at most this, in nats.
+        max_iter: maximum number of iterations.
+        tol: converged if the slope of the objective in each parameter is at most this, in nats.
         prior: number of comparisons that each task wins, and loses, against a task of score 0.
         slopes: whether annotators have slopes; False: all are 1.
-        slope_variance: of the prior of a[r].
+        slope_variance: variance of the prior of a[r].
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo.aggregation import PlackettLuce
@@ -67,21 +67,22 @@ class PlackettLuce(Aggregator):
     slope_variance: float = setting(0.25, Number(1e-9, 1e12))
 
     def fit(self, rankings: Rankings) -> PreferenceAggregation:
-        """Finds the scores, and the annotators' slopes.
+        """Estimates the scores and the annotators' slopes.
 
-        An iteration takes time and memory in proportion to the places of all lists.
+        Time and memory of an iteration are proportional to the places of all lists.
 
         Args:
             rankings: L lists of N tasks by R annotators.
 
         Returns:
-            Scores, ranks and slopes. `pairs` are those of `Rankings.preferences`; `log_likelihood` is of the lists.
+            Scores, ranks and slopes. `pairs` are those of `Rankings.preferences`; `log_likelihood` is that of the
+            lists.
 
         Raises:
             DataError: there are no lists.
 
         Warns:
-            ConvergenceWarning: `max_iter` was not enough.
+            ConvergenceWarning: `max_iter` was reached.
         """
         if not len(rankings):
             raise DataError("Plackett-Luce needs at least one list.")
@@ -110,7 +111,7 @@ class PlackettLuce(Aggregator):
             objective, np.concatenate(start), np.concatenate(scale), max_iter=self.max_iter, tol=self.tol
         )
         if not optimum.converged:
-            warn_not_converged(self.title, self.max_iter, self.tol, optimum.slope, "nats per unit of a parameter", 2)
+            warn_not_converged(self.title, self.max_iter, self.tol, optimum.slope, "slope of the log-likelihood", 2)
         params = replace(neutral, scores=optimum.point[:size])
         if self.slopes:
             params = replace(params, slopes=optimum.point[size:])
@@ -134,7 +135,7 @@ def _add(  # type: ignore[no-untyped-def]  # for Numba
     total = 0.0
     for row in range(len(annotators)):
         start, end, who = starts[row], starts[row + 1], annotators[row]
-        left = np.empty(end - start)  # log of what is left at each stage
+        left = np.empty(end - start)  # log of the sum over remaining tasks at each stage
         rest = -np.inf
         for place in range(end - 1, start - 1, -1):
             value = slopes[who] * scores[tasks[place]]

@@ -1,4 +1,4 @@
-"""PreferenceAggregation: what every aggregator of preferences gives back."""
+"""PreferenceAggregation: the result of every aggregator of preferences."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PreferenceAggregation(Result):
-    """A score for each task out of comparisons of two, and what was learnt about the annotators.
+    """Result for preferences: one score per task, and what was learned about the annotators.
 
     `to_parquet` writes `tasks.parquet` (task, score, rank, group, annotations), `pairs.parquet` (left, right,
     annotations, and the probabilities of the answers), `annotators.parquet` and `summary.json`.
 
-    With N tasks, R annotators, P pairs that were compared, K answers (left, right and, if anybody gave it, equal):
+    With N tasks, R annotators, P compared pairs, K answers (left, right and, if anybody gave it, equal):
 
     Attributes:
-        scores: log odds of being preferred to a task of score 0, [N]; higher is better. A task that was never compared
-            has 0.
-        ranks: place of a task within its group, int64 [N]; 1 is the best, equal scores (to 1e-9) have the same rank.
-        groups: group of a task, int64 [N]: a chain of comparisons leads from each of its tasks to each other. Scores
-            and ranks of different groups do not compare.
-        pairs: the pairs that were compared, task codes on the left and on the right, int64 [P, 2].
+        scores: log odds of being preferred to a task of score 0, [N]; higher is better. Tasks that were never compared
+            have 0.
+        ranks: rank of a task within its group, int64 [N]; 1 is the best, equal scores (to 1e-9) have the same rank.
+        groups: group of a task, int64 [N]; chains of comparisons link all tasks of a group. Scores and ranks of
+            different groups are not comparable.
+        pairs: the compared pairs, task codes on the left and on the right, int64 [P, 2].
         annotations_per_pair: int64 [P].
         ties: "none" (nobody said "equal", or it is half a win for each), "davidson" or "rao-kupper".
-        tie: parameter of "equal" that all annotators share: log of Davidson's nu, log of Rao and Kupper's t.
-        bias: position bias that all annotators share, in units of the scores; above 0 they prefer the left.
-        slopes: how strongly an annotator's answers follow the scores, [R]; None where the method has none, as for
-            what follows.
-        biases: position bias of each annotator, next to `bias`, [R].
-        tie_biases: added to `tie`, [R].
+        tie: parameter of "equal" shared by all annotators: log of Davidson's nu, or log of Rao and Kupper's t.
+        bias: position bias shared by all annotators, in units of the scores; above 0 they prefer the left.
+        slopes: how strongly an annotator's answers follow the scores, [R]; like the following, None if the method has
+            none.
+        biases: position bias of each annotator, in addition to `bias`, [R].
+        tie_biases: parameter of "equal" of each annotator, in addition to `tie`, [R].
         shares: probability that an annotator's answer follows the scores, [R].
-        guesses: probabilities of the answers of an annotator who does not follow the scores, [R, K].
-        log_likelihood: log probability of the annotations, without priors, nats.
-        effects: of covariates, by name: log odds per unit that the left side has more, and the standard error, from the
-            curvature of the posterior in all parameters. 1.96 of them on either side are an interval of 95 %.
-            Probabilities are those of sides with equal covariates.
-        annotations_per_task: comparisons of a task, int64 [N].
+        guesses: probabilities of the answers of an annotator that do not follow the scores, [R, K].
+        log_likelihood: log-probability of the annotations, without priors, nats.
+        effects: effects of covariates by name: log odds per unit of difference between left and right, and the standard
+            error, from the curvature of the posterior in all parameters. A 95 % interval is 1.96 standard errors on
+            either side. Probabilities are for sides with equal covariates.
+        annotations_per_task: number of comparisons per task, int64 [N].
         annotations_per_annotator: int64 [R].
         skills: `slopes` or `shares`, whichever the method has, [R].
-        method: the algorithm's name, as in `crowdzoo.aggregation.PREFERENCE_METHODS`.
+        method: name of the method, as in `crowdzoo.aggregation.PREFERENCE_METHODS`.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -99,15 +99,15 @@ class PreferenceAggregation(Result):
         fitted: Collection[str],
         **fields: Any,
     ) -> PreferenceAggregation:
-        """The result for a table of annotations: adds its names and counts to what was found.
+        """Creates the result for a table of annotations, adding its names and counts.
 
         Args:
-            method: see the attribute of that name, as for `ties` and `fields`.
+            method: name of the method.
             annotations: N tasks, R annotators.
             params: parameters of the model.
             ties: one of `FORMS`.
-            fitted: names of the parameters that the method has; "common" is the position bias.
-            **fields: further attributes by name, such as `history`.
+            fitted: names of the parameters that the method fits; "common" is the position bias.
+            **fields: other attributes by name, such as `history`.
         """
         assert annotations.right_ids is not None
         pairs, table = annotations.pairs()
@@ -136,7 +136,7 @@ class PreferenceAggregation(Result):
 
     @property
     def ranks(self) -> NDArray[np.int64]:
-        """Place of a task within its group, int64 [N]."""
+        """Rank of a task within its group, int64 [N]."""
         order = np.lexsort((-self.scores, self.groups))
         group, score, place = self.groups[order], self.scores[order], np.arange(len(order))
         starts = np.maximum.accumulate(np.where(np.diff(group, prepend=-1) != 0, place, 0))
@@ -148,11 +148,11 @@ class PreferenceAggregation(Result):
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """Names of the answers that have a probability."""
+        """Names of the answers with a probability."""
         return ("left", "right") if self.ties == "none" else ("left", "right", "equal")
 
     def probabilities(self, left: ArrayLike, right: ArrayLike) -> NDArray[np.float64]:
-        """How likely a typical annotator without position bias prefers the left, the right, or neither.
+        """Returns how likely a typical annotator without position bias prefers the left, the right, or neither.
 
         Args:
             left: task codes, int [n].
@@ -165,10 +165,10 @@ class PreferenceAggregation(Result):
         return answer_probabilities(lead, self.tie, self.ties)
 
     def of_pairs(self, annotations: Annotations) -> NDArray[np.float64]:
-        """`probabilities` of the pairs that preferences compare.
+        """Returns `probabilities` of the pairs that preferences compare.
 
         Args:
-            annotations: preferences about this result's tasks, K answers, P different pairs.
+            annotations: preferences for tasks of this result, K answers, P distinct pairs.
 
         Returns:
             [P, K], in the order of `annotations.pairs()`; 0 for an answer that this result does not have.
@@ -177,36 +177,36 @@ class PreferenceAggregation(Result):
         return np.pad(probabilities, [(0, 0), (0, annotations.num_classes - probabilities.shape[1])])
 
     def answer_probabilities(self, annotations: Annotations) -> NDArray[np.float64]:
-        """How likely each annotator gives each answer to the pair that an annotation is about.
+        """Returns how likely each annotator gives each answer to the pair of an annotation.
 
         Args:
-            annotations: A preferences about this result's tasks by its annotators, such as those that were held out.
+            annotations: A preferences for tasks of this result by its annotators, such as held-out ones.
 
         Returns:
             [A, K], in the order of `answers`; rows sum to one.
 
         Raises:
-            DataError: another kind, no annotation, or other tasks or annotators.
+            DataError: wrong kind, no annotations, or other tasks or annotators.
         """
         left, right = self._sides(annotations, "answer_probabilities")
         return self._answer_probabilities(annotations.annotator_ids, self.scores[left] - self.scores[right])
 
     def standard_errors(self, annotations: Annotations) -> NDArray[np.float64]:
-        """Standard errors of the scores about the mean of their group, [N], in log odds.
+        """Returns standard errors of the scores around the mean of their group, [N], in log odds.
 
-        From the expected information of the judgments, at the scores that were found and with the annotators'
-        parameters taken as known. The prior counts for nothing, so that a task that always won has a wide interval.
-        Takes time with the third power of the tasks of a group.
+        They follow from the expected information of the judgments at the estimated scores, with the annotators'
+        parameters taken as known. The prior is ignored, so that a task that always won has a wide interval. The time is
+        cubic in the number of tasks of a group.
 
         Args:
-            annotations: those that were fitted.
+            annotations: the annotations used in the fit.
 
         Returns:
-            [N]; NaN for tasks that were not compared, in a group of more than 2,000 tasks, and where the judgments tell
-            nothing.
+            [N]; NaN for tasks that were not compared, in groups of more than 2,000 tasks, and if the judgments are
+            uninformative.
 
         Raises:
-            DataError: another kind, no annotation, or other tasks or annotators.
+            DataError: wrong kind, no annotations, or other tasks or annotators.
         """
         left, right = self._sides(annotations, "standard_errors")
         who, gap, step = annotations.annotator_ids, self.scores[left] - self.scores[right], 1e-4
@@ -225,7 +225,7 @@ class PreferenceAggregation(Result):
         return errors
 
     def position_biases(self) -> NDArray[np.float64] | None:
-        """Log odds of left against right that an annotator gives two tasks of equal score, [R]; None if not fitted."""
+        """Returns an annotator's log odds of left against right for tasks of equal score, [R]; None if not fitted."""
         if self.guesses is None and self.biases is None and not self.bias:
             return None
         size = len(self.annotators)
@@ -233,7 +233,7 @@ class PreferenceAggregation(Result):
         return np.log(same[:, 0] / same[:, 1])
 
     def _sides(self, annotations: Annotations, what: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Task codes on the left and on the right; refuses annotations of other tasks or annotators."""
+        """Task codes on the left and on the right; raises an error for other tasks or annotators."""
         check_annotations(annotations, what, PREFERENCE, "comparison")
         for name in ("tasks", "annotators"):
             if not np.array_equal(getattr(self, name), getattr(annotations, name)):
@@ -242,7 +242,7 @@ class PreferenceAggregation(Result):
         return annotations.task_ids, annotations.right_ids
 
     def _answer_probabilities(self, who: NDArray[np.int64], gap: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Probabilities [n, K] of the answers of annotators [n] whose left task has a score that is higher by [n]."""
+        """Probabilities [n, K] of the answers of annotators `who` [n], if the left score is higher by `gap` [n]."""
 
         def own(values: NDArray[np.float64] | None, default: float) -> Any:
             return default if values is None else values[who]
@@ -316,24 +316,24 @@ class PreferenceAggregation(Result):
         return {**super()._summary(), "num_annotations": int(self.annotations_per_pair.sum())}
 
 
-TIED = 1e-9  # log odds, up to which two scores differ by rounding alone
+TIED = 1e-9  # log odds, up to which scores differ only by rounding
 MOST_IN_GROUP = 2000  # tasks whose standard errors are computed
 _OF_ANNOTATORS = ("slopes", "biases", "tie_biases", "shares")
 
 
 def _notes(groups: NDArray[np.int64], comparisons: NDArray[np.int64]) -> tuple[str, ...]:
-    """A sentence where tasks cannot be compared, because no chain of comparisons links them."""
+    """Note on groups of tasks that cannot be compared, because no chain of comparisons links them; or none."""
     number = len(np.unique(groups[comparisons > 0]))
     if number < 2:
         return ()
     return (
-        f"No comparison links the {number:,} groups of tasks (column 'group'): scores and ranks compare within a group "
-        "only.",
+        f"No comparison links the {number:,} groups of tasks (column 'group'): scores and ranks are only comparable "
+        "within a group.",
     )
 
 
 def _stored_effects(stored: ReadResult) -> dict[str, tuple[float, float]]:
-    """Effects of covariates out of a summary; there may be none."""
+    """Reads the effects of covariates from a summary, if any."""
     if "covariates" not in stored.summary:
         return {}
     names = [str(name) for name in stored.list_of_names("covariates")]
@@ -344,17 +344,17 @@ def _stored_effects(stored: ReadResult) -> dict[str, tuple[float, float]]:
 def _errors(
     left: NDArray[np.int64], right: NDArray[np.int64], weights: NDArray[np.float64], number: int
 ) -> NDArray[np.float64]:
-    """Standard errors of linked tasks about their mean, [n]: from the pseudoinverse of the graph's Laplacian."""
+    """Standard errors of linked tasks around their mean, [n]: from the pseudoinverse of the graph's Laplacian."""
     information = np.zeros((number, number))
     np.add.at(information, (left, right), -weights)
     information += information.T
     information[np.diag_indices(number)] = -information.sum(axis=1)
-    scale = np.trace(information) / number  # the mean is held as firmly as a task; that moves no difference
+    scale = np.trace(information) / number  # fixes the mean about as firmly as a task; differences are unaffected
     if not scale > 0:
         return np.full(number, np.nan)
     try:
         inverse = np.linalg.inv(information / scale + 1 / number)
-    except np.linalg.LinAlgError:  # judgments that tell nothing leave tasks without a link
+    except np.linalg.LinAlgError:  # uninformative judgments do not link tasks
         return np.full(number, np.nan)
     variances = (np.diag(inverse) - 1 / number) / scale
     return np.sqrt(np.where(variances > 0, variances, np.nan))

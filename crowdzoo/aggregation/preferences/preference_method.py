@@ -1,4 +1,4 @@
-"""PreferenceMethod: the fit that all methods for preferences share."""
+"""PreferenceMethod: the fit of all methods for preferences."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
 TIES = ("davidson", "rao-kupper", "half")
-VAGUE = 100.0  # variance of the prior of what all annotators share
+VAGUE = 100.0  # variance of the prior of parameters that all annotators share
 
 
 @dataclass(frozen=True)
 class PreferenceMethod(Aggregator):
-    """Base of the methods for preferences: the highest posterior density, found by L-BFGS.
+    """Base class of the methods for preferences, which maximise the posterior density by L-BFGS.
 
-    Subclasses say which parameters of `crowdzoo.aggregation.engine.comparisons` they fit, and give those of the
-    annotators a prior.
+    Subclasses declare which parameters of `crowdzoo.aggregation.engine.comparisons` they fit, and add a prior for those
+    of the annotators.
 
     Attributes:
-        title: the method's name in messages.
-        name: the method's name in `PREFERENCE_METHODS`.
-        _fitted: names of the parameters of annotators that are fitted.
-        _alternative: what an annotator answers who does not follow the scores; see `comparisons.ALTERNATIVES`.
-        _first_odds: odds that an annotator follows the scores, where the search begins.
+        title: name of the method in messages.
+        name: name of the method in `PREFERENCE_METHODS`.
+        _fitted: names of the annotators' parameters that are fitted.
+        _alternative: answer of an annotator who does not follow the scores; see `comparisons.ALTERNATIVES`.
+        _first_odds: odds that an annotator follows the scores, at the start.
     """
 
     kind: ClassVar[str] = "preference"
@@ -53,35 +53,35 @@ class PreferenceMethod(Aggregator):
     prior: float = setting(0.5, PRIOR)
 
     def fit(self, annotations: Annotations, initial: PreferenceAggregation | None = None) -> PreferenceAggregation:
-        """Finds scores and what the method knows of the annotators.
+        """Estimates scores and the parameters of the annotators.
 
-        An iteration takes time and memory in proportion to the annotations.
+        Time and memory of an iteration are proportional to the annotations.
 
         Args:
-            annotations: preferences of R annotators about N tasks; not changed.
-            initial: where the search begins instead of the tasks' wins: an earlier result, for the tasks and annotators
-                that it has by name.
+            annotations: preferences of R annotators for N tasks; not changed.
+            initial: starting point instead of the tasks' wins: an earlier result, for tasks and annotators with the
+                same names.
 
         Returns:
             Scores, ranks, and the annotators' parameters. `history` is the log-likelihood plus the log density of the
             priors, nats, up to a constant.
 
         Raises:
-            DataError: annotations are missing or not of kind preference, or `initial` is not a result of a method
-                for preferences.
+            DataError: there are no annotations, or not of kind preference, or `initial` is not a result for
+                preferences.
 
         Warns:
-            ConvergenceWarning: `max_iter` was not enough.
+            ConvergenceWarning: `max_iter` was reached.
         """
         return self._fit(annotations, initial, {})
 
     def _fit(
         self, annotations: Annotations, initial: PreferenceAggregation | None, covariates: Mapping[str, ArrayLike]
     ) -> PreferenceAggregation:
-        """See `fit`; `covariates` have the values of both sides, [A, 2], by name."""
+        """Fits; `covariates` have the values for both sides, [A, 2], by name."""
         check_annotations(annotations, self.title, PREFERENCE, "comparison")
         if initial is not None and not isinstance(initial, PreferenceAggregation):
-            raise DataError(f"{self.title}: the earlier result is a {type(initial).__name__}, not one of preferences.")
+            raise DataError(f"{self.title}: the earlier result is a {type(initial).__name__}, not one for preferences.")
         pairs, form = self._pairs(annotations)
         num_answers = 2 if form == "none" else 3
         differences = differences_of(annotations, covariates)
@@ -119,7 +119,7 @@ class PreferenceMethod(Aggregator):
         scale = packed(self._scale(start, pairs))
         optimum = maximize(objective, packed(start), scale, max_iter=self.max_iter, tol=self.tol)
         if not optimum.converged:
-            warn_not_converged(self.title, self.max_iter, self.tol, optimum.slope, "nats per unit of a parameter")
+            warn_not_converged(self.title, self.max_iter, self.tol, optimum.slope, "slope of the log-likelihood")
         params = unpacked(optimum.point)
         log_likelihood, _ = likelihood(pairs, params, form, self._alternative)
         errors = standard_errors(lambda point: objective(point)[1], optimum.point, scale, len(units))
@@ -138,16 +138,16 @@ class PreferenceMethod(Aggregator):
     def partial_fit(
         self, annotations: Annotations, earlier: PreferenceAggregation | None = None
     ) -> PreferenceAggregation:
-        """Fits all annotations, old and new, beginning where an earlier fit ended.
+        """Fits all annotations, old and new, starting where an earlier fit ended.
 
         At convergence the result is that of `fit` to all annotations, in fewer iterations, if both reach the same
-        maximum: `BradleyTerry` has one only, and the other methods may have several.
+        maximum: `BradleyTerry` has only one, other methods may have several.
 
-        An aggregator keeps nothing between calls, unlike an estimator of scikit-learn: the state is `earlier`.
+        Unlike a scikit-learn estimator, an aggregator has no state between calls: the state is `earlier`.
 
         Args:
-            annotations: all preferences so far; tasks and annotators may be others than those of `earlier`.
-            earlier: result of this or another method for preferences; None, for the first time: `fit`.
+            annotations: all preferences so far; tasks and annotators may differ from those of `earlier`.
+            earlier: result of any method for preferences; None for the first call, which is `fit`.
 
         Returns:
             As `fit`.
@@ -158,7 +158,7 @@ class PreferenceMethod(Aggregator):
         return self.fit(annotations, initial=earlier)
 
     def fit_predict(self, data: Any, **known: Any) -> Any:
-        """As `Aggregator.fit_predict`; a pandas series of scores has an index without a name, as crowd-kit's."""
+        """As `Aggregator.fit_predict`; the index of a pandas series of scores has no name, as in crowd-kit."""
         answers = super().fit_predict(data, **known)
         return answers if is_polars(data) else answers.rename_axis(None)
 
@@ -167,11 +167,11 @@ class PreferenceMethod(Aggregator):
 
     @property
     def _has_bias(self) -> bool:
-        """Whether all annotators share a position bias that is fitted."""
+        """Whether a position bias shared by all annotators is fitted."""
         return "biases" in self._fitted
 
     def _pairs(self, annotations: Annotations) -> tuple[Pairs, str]:
-        """The comparisons as the kernel takes them, and the form of their answers."""
+        """Converts annotations to comparisons for the kernel, and returns the form of their answers."""
         assert annotations.right_ids is not None
         columns = (annotations.task_ids, annotations.right_ids, annotations.annotator_ids, annotations.labels)
         equal = columns[-1] == EQUAL
@@ -184,7 +184,7 @@ class PreferenceMethod(Aggregator):
         return Pairs(left, right, annotators, answers, np.where(twice, 0.5, 1.0)), "none"
 
     def _start(self, params: PairParams, pairs: Pairs) -> PairParams:
-        """Where the search begins; scores are the log odds of a task's wins, each count plus one."""
+        """First parameters; scores are the log odds of a task's wins, with one added to each count."""
         number = len(params.scores)
         won, lost = np.ones(number), np.ones(number)
         for mine, answer in ((pairs.left, 0), (pairs.right, 1)):
@@ -194,7 +194,7 @@ class PreferenceMethod(Aggregator):
         return replace(params, scores=np.log(won / lost), shares=shares)
 
     def _scale(self, params: PairParams, pairs: Pairs) -> PairParams:
-        """A rough inverse of the curvature along each axis; a comparison adds a quarter at most."""
+        """A rough inverse of the curvature along each axis; a comparison adds at most a quarter."""
         tasks = np.bincount(np.concatenate([pairs.left, pairs.right]), minlength=len(params.scores))
         annotators = 1 / (1 + np.bincount(pairs.annotators, minlength=len(params.slopes)) / 4)
         return PairParams(
@@ -213,14 +213,14 @@ class PreferenceMethod(Aggregator):
         return value + self._annotator_prior(params, gradient)
 
     def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
-        """As `_prior`, of the annotators' parameters."""
+        """As `_prior`, for the annotators' parameters."""
         return 0.0
 
 
 def _with_sides(data: Any) -> Any:
-    """Preferences that name the better task, as crowd-kit has them, with "left" and "right" as labels."""
+    """Converts preferences that name the better task, as in crowd-kit, to labels "left" and "right"."""
     if not {"left", "right", "label"} <= {*map(str, getattr(data, "columns", ()))}:
-        return data  # `from_frame` takes or refuses it
+        return data  # `from_frame` checks it
     left, right, label = (list(data[name]) for name in ("left", "right", "label"))
     if {*label} <= {"left", "right", "equal"}:
         return data
@@ -243,14 +243,14 @@ def _continued(
     fitted: Sequence[str],
     shared: NDArray[np.float64],
 ) -> PairParams:
-    """The parameters of an earlier result in the place of first ones, for the tasks and annotators that it has.
+    """First parameters with those of an earlier result, for the tasks and annotators it has.
 
     Args:
-        start: first parameters; those that are not fitted stay.
+        start: first parameters; those that are not fitted are unchanged.
         earlier: result of a method for preferences.
-        annotations: what is fitted.
+        annotations: annotations to fit.
         fitted: names of the annotators' parameters that are fitted.
-        shared: 1 for those of `common` that are fitted, else 0, [2].
+        shared: 1 for elements of `common` that are fitted, else 0, [2].
     """
 
     def taken(values: NDArray[np.float64], found: NDArray[np.float64] | None, names: str) -> NDArray[np.float64]:
@@ -279,7 +279,7 @@ def _continued(
 
 
 def virtual_task(scores: NDArray[np.float64], gradient: NDArray[np.float64], prior: float) -> float:
-    """Log-likelihood of `prior` wins and losses of each task against one of score 0; slopes go to the gradient."""
+    """Log-likelihood of `prior` wins and losses of each task against one of score 0; adds slopes to the gradient."""
     size = np.abs(scores)
     gradient -= prior * np.tanh(scores / 2)
     return -prior * float((size + 2 * np.log1p(np.exp(-size))).sum())
@@ -295,8 +295,8 @@ def beta(logits: NDArray[np.float64], gradient: NDArray[np.float64], counts: Seq
     """Log of p^a (1 - p)^b for probabilities with these log odds; its slopes are added to the gradient.
 
     Args:
-        logits: log odds [R].
-        gradient: [R].
+        logits: log odds, [R].
+        gradient: the gradient, [R].
         counts: a and b.
     """
     yes, no = counts

@@ -1,1 +1,1 @@
-"""Algorithms for ratings, one a file."""
+"""Algorithms for ratings, one per file."""

@@ -1,4 +1,4 @@
-"""Methods without a model of the annotators: answers of a block, sums over blocks, and the result from those."""
+"""Mean and median: estimates of a block, sums over blocks, and the result from these sums."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from crowdzoo.checks.constraints import END, Number, setting
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-# What is added up over blocks is `rows` [R, 2], the number of ratings of tasks that others rated too and the sum of
-# their squared differences from the mean of the others, and `sums` [SUMS]: over tasks with ratings one, the estimate
-# and its square; then ratings less tasks with ratings, squared differences of ratings from the mean of their task;
-# ratings, their squares, their number.
+# Sums over blocks: `rows` [R, 2], the number of ratings of tasks with other ratings, and the sum of squared differences
+# from the mean of the others; and `sums` [SUMS]: number, estimates and squared estimates of the tasks with ratings;
+# number of ratings minus number of these tasks, squared differences of ratings from the mean of their task; ratings,
+# squared ratings, and number of ratings.
 SUMS = 8
 
 Array = NDArray[np.float64]
 
 
 class PlainRatings(Aggregator):
-    """A method without a model of the annotators."""
+    """Base class of the methods without a model of the annotators."""
 
     kind: ClassVar[str] = "regression"
     title: ClassVar[str]
@@ -35,18 +35,18 @@ class PlainRatings(Aggregator):
     high: float | None
 
     def fit(self, annotations: Annotations) -> RatingAggregation:
-        """Takes the estimates.
+        """Estimates the true ratings.
 
         Args:
             annotations: ratings of N tasks by R annotators; not changed.
 
         Returns:
-            Estimates, and their standard errors; see the class. A task without ratings has the mean of the estimates,
-            and their deviation as its error. `skills` compares an annotator with the mean of the others.
+            Estimates and their standard errors, see the class. A task without ratings has the mean of the estimates,
+            and their standard deviation as its error. `skills` compares each annotator with the mean of the others.
 
         Raises:
-            ConfigError: an impossible scale.
-            DataError: not ratings, none at all, or some outside of the scale.
+            ConfigError: an invalid scale.
+            DataError: not ratings, none at all, or some outside the scale.
         """
         self.check(annotations)
         origin, block = block_of_ratings(annotations)
@@ -56,25 +56,25 @@ class PlainRatings(Aggregator):
         return result_of_answers(self, annotations, origin + estimates, factors, rows, sums)
 
     def check(self, annotations: Annotations) -> None:
-        """Refuses what `fit` refuses."""
+        """Raises the errors of `fit`."""
         check_ratings(annotations, self.title, self.low, self.high)
 
     @abstractmethod
     def answers(self, block: Block) -> tuple[Array, Array]:
         """Estimates of a block's tasks, and their errors in units of the deviation of single ratings, [T] each.
 
-        Anything where nobody rated.
+        Arbitrary for tasks without ratings.
         """
 
 
 def block_of_ratings(annotations: Annotations) -> tuple[float, Block]:
-    """All tasks as one block, whose ratings count from a usual one: sums keep their digits, also next to a huge one.
+    """Returns all tasks as one block, with ratings relative to a typical one, so that sums keep their precision.
 
     Args:
         annotations: ratings of N tasks, one or more.
 
     Returns:
-        The lower median, and the block. Where all ratings are equal they are exactly zero.
+        The lower median, and the block. If all ratings are equal, they are exactly zero.
     """
     labels = annotations.labels
     origin = float(np.quantile(labels, 0.5, method="lower"))
@@ -83,13 +83,13 @@ def block_of_ratings(annotations: Annotations) -> tuple[float, Block]:
 
 
 def by_rank(block: Block) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
-    """Ratings of every task in ascending order.
+    """Sorts the ratings of each task.
 
     Args:
         block: A ratings of T tasks.
 
     Returns:
-        Ratings [A] in the order of `block.index`, place of each within its task from 0 [A], ratings per task [T].
+        Ratings [A] in the order of `block.index`, rank within the task from 0 [A], number of ratings per task [T].
     """
     ratings = block.labels[np.lexsort((block.labels, block.index))]
     return ratings, np.arange(len(block)) - block.starts[:-1][block.index], np.diff(block.starts)
@@ -98,7 +98,7 @@ def by_rank(block: Block) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
 def add_answers(block: Block, estimates: Array, rows: Array, sums: Array) -> None:
     """Adds a block to the rows and the sums.
 
-    How reliable an annotator is, is judged by the mean of the others who rated the same tasks.
+    Annotators are compared with the mean of the others who rated the same tasks.
     """
     block.check_annotators(len(rows))
     tasks, annotators, ratings, counts = block.index, block.annotator_ids, block.labels, np.diff(block.starts)
@@ -119,24 +119,24 @@ def add_answers(block: Block, estimates: Array, rows: Array, sums: Array) -> Non
 def result_of_answers(
     method: Any, annotations: Annotations, estimates: Array, factors: Array, rows: Array, sums: Array
 ) -> RatingAggregation:
-    """The result: errors, tasks without ratings, skills.
+    """Creates the result: errors, tasks without ratings, skills.
 
     Args:
         method: the aggregator.
         annotations: ratings of N tasks by R annotators.
-        estimates: [N].
+        estimates: estimates of the tasks, [N].
         factors: standard errors in units of the deviation of single ratings, [N].
-        rows: of all blocks, [R, 2].
-        sums: of all blocks, [SUMS].
+        rows: rows of all blocks, [R, 2].
+        sums: sums of all blocks, [SUMS].
     """
     tasks, num_estimated, squares, free, within, ratings, rating_squares, number = sums.tolist()
     spread = max(squares / tasks - (num_estimated / tasks) ** 2, 0.0)
-    # that of all ratings, which is more than it can be, if no task has two
+    # if no task has two ratings, the deviation of all ratings, which is an upper bound
     deviation = within / free if free else max(rating_squares / number - (ratings / number) ** 2, 0.0)
     rated = annotations.redundancy > 0
     shared, differences = rows.T
     pooled = differences.sum() / max(shared.sum(), 1)
-    both = spread + np.where(shared > 0, differences / np.maximum(shared, 1), pooled)  # who shared none is as all are
+    both = spread + np.where(shared > 0, differences / np.maximum(shared, 1), pooled)  # pooled without shared tasks
     return RatingAggregation(
         method=method.name,
         **names_and_counts(annotations),
@@ -148,19 +148,19 @@ def result_of_answers(
 
 @dataclass(frozen=True)
 class RatingMean(PlainRatings):
-    """The mean of a task's ratings; the baseline that every other method has to beat.
+    """The mean of a task's ratings, the baseline that every other method has to beat.
 
-    Standard errors are `s / sqrt(ratings that count)`, with s the deviation of ratings from the mean of their task,
-    over all tasks.
+    Standard errors are `s / sqrt(number of ratings used)`, with s the pooled standard deviation of ratings around the
+    mean of their task.
 
     Args:
-        trim: share of a task's ratings that is left out at either end, 0 to below 0.5; with n ratings
-            `floor(trim n)` of the lowest and as many of the highest.
+        trim: share of a task's ratings that is left out at either end, 0 to below 0.5; for n ratings the `floor(trim
+            n)` lowest and highest ones.
         low: lowest rating of the scale, or None for any.
         high: highest rating of the scale, or None for any.
 
     Raises:
-        ConfigError: a setting out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -184,7 +184,7 @@ class RatingMean(PlainRatings):
     high: float | None = setting(None, END)
 
     def answers(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """As in `PlainRatings`."""
+        """See `PlainRatings`."""
         ratings, rank, counts = by_rank(block)
         cut = np.floor(self.trim * counts).astype(np.int64)
         kept = (rank >= cut[block.index]) & (rank < (counts - cut)[block.index])
@@ -196,8 +196,8 @@ class RatingMean(PlainRatings):
 class RatingMedian(PlainRatings):
     """The median of a task's ratings; for an even number the mean of the two in the middle.
 
-    Standard errors are those of `RatingMean`, times sqrt(pi / 2) where a task has three ratings or more (the factor of
-    many normal ones).
+    Standard errors are those of `RatingMean`, times sqrt(pi / 2) for tasks with three or more ratings (the asymptotic
+    factor for normal ratings).
 
     Args:
         low: lowest rating of the scale, or None for any.
@@ -212,7 +212,7 @@ class RatingMedian(PlainRatings):
         [4.0, 2.0]
 
     Needs:
-        Several ratings per task, better an odd number.
+        Several ratings per task, preferably an odd number.
 
     Source:
         The median.
@@ -225,9 +225,9 @@ class RatingMedian(PlainRatings):
     high: float | None = setting(None, END)
 
     def answers(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """As in `PlainRatings`."""
+        """See `PlainRatings`."""
         ratings, rank, counts = by_rank(block)
         lower, upper = ((counts - 1) // 2)[block.index], (counts // 2)[block.index]
-        times = (rank == lower).astype(np.int64) + (rank == upper)  # twice where there is one in the middle
+        times = (rank == lower).astype(np.int64) + (rank == upper)  # counts twice if there is one in the middle
         factors = np.where(counts > 2, np.sqrt(np.pi / 2), 1.0) / np.sqrt(np.maximum(counts, 1))
         return np.bincount(block.index, times * ratings, len(counts)) / 2, factors

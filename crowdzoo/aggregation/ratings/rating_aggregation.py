@@ -1,4 +1,4 @@
-"""RatingAggregation: what every aggregator of ratings gives back."""
+"""RatingAggregation: the result of every aggregator of ratings."""
 
 from __future__ import annotations
 
@@ -16,34 +16,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RatingAggregation(Result):
-    """One number per task out of many annotators' ratings, and what was learnt about the annotators.
+    """Result for ratings: one number per task, and what was learned about the annotators.
 
     `to_parquet` writes `tasks.parquet` (task, estimate, standard_error, annotations), `annotators.parquet` (annotator,
     annotations, skill, bias, precision) and `summary.json`.
 
-    With N tasks and R annotators; ratings, estimates, errors and biases are in the labels' unit:
+    With N tasks and R annotators; ratings, estimates, errors and biases are in the unit of the labels:
 
     Attributes:
         estimates: estimates of the true rating, [N]. A task without annotations has the mean of the others.
-        standard_errors: of the estimates, [N], as the method's model has them; where nobody rated, the spread of the
-            tasks.
-        biases: what an annotator's ratings lie above the truth on average, [R]; anchored: over all annotations they
-            sum to zero. None where the method has none.
-        precisions: one over the variance of an annotator's rating about truth and bias, [R]; None where the
-            method has none.
-        skills: share of the variance of an annotator's ratings that the truth would make up,
-            V / (V + e_r) with V the variance of the true ratings and e_r the annotator's mean squared error, [R],
-            from 0 to 1. How e_r is found is the method's (see its class); `rating-em` also multiplies by the
-            probability that the ratings have to do with the truth.
-        history: the objective (nats, of ratings in units of their standard deviation) after each iteration; never
-            falls.
-        converged: whether the objective stood still within the tolerance.
+        standard_errors: standard errors of the estimates under the method's model, [N]; the spread of the tasks for
+            tasks without ratings.
+        biases: mean difference of an annotator's ratings from the truth, [R], anchored so that biases sum to zero over
+            all annotations. None if the method has none.
+        precisions: inverse variance of an annotator's rating around truth plus bias, [R]; None if the method has none.
+        skills: share of the truth in the variance of an annotator's ratings, V / (V + e_r) with V the variance of the
+            true ratings and e_r the annotator's mean squared error, [R], from 0 to 1. The estimate of e_r depends on
+            the method (see its class); `rating-em` also multiplies by the probability that the ratings follow the
+            truth.
+        history: objective (nats, for ratings in units of their standard deviation) after each iteration; never falls.
+        converged: whether the objective converged within the tolerance.
         num_iterations: number of iterations; 0 if the method does not iterate.
         tasks: names of the tasks, [N].
         annotators: names of the annotators, [R].
         annotations_per_task: int64 [N]; 0 marks the tasks whose estimate is only the mean of the others.
         annotations_per_annotator: int64 [R].
-        method: the algorithm's name, as in `crowdzoo.aggregation.RATING_METHODS`.
+        method: name of the method, as in `crowdzoo.aggregation.RATING_METHODS`.
 
     Example:
         >>> from crowdzoo import Annotations

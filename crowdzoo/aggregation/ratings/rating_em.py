@@ -1,6 +1,6 @@
 """RatingEM: annotators with a bias and a precision each, and the steps of its EM.
 
-In the steps, everything but `RatingCrowd.centre` and `unit` is in units of the ratings' standard deviation.
+The steps use units of the ratings' standard deviation, except for `RatingCrowd.centre` and `unit`.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from crowdzoo.errors import DataError, short_repr
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-# A rating is not known better than this: annotators who always agree would have no finite precision.
+# Ratings are not more precise than this; otherwise annotators who always agree would have no finite precision.
 RESOLUTION = 1e-3
 PRECISIONS = (1e-6, 1e6)  # of the spread of tasks and of biases
 SHAPES = (0.1, 100.0)  # of the Gamma distribution of the annotators' precisions
 WORTH = 0.1  # ratings that the prior on mean and precision of unrelated ratings is worth
-MOST_ODDS = 30.0  # logarithm of the odds that an annotator's ratings follow the truth, or do not
+MOST_ODDS = 30.0  # log odds that an annotator's ratings follow the truth, or do not
 
 Array = NDArray[np.float64]
 
-# What is added up over blocks is `rows` [R, 3] and `common` [COMMON].
-# Before there are beliefs, a row is: number of ratings, their sum, that of their squares; and `common` is zero.
-# Later it is the sum of errors (rating - mean - truth - bias), that of their squares, that of the truths' variances.
-# Over tasks that have ratings, `common` sums: truth^2, its variance, the logarithm of that, and one.
+# Sums over blocks are `rows` [R, 3] and `common` [COMMON].
+# Before there are beliefs, a row is the number of ratings, their sum, and the sum of their squares; `common` is zero.
+# Later it is the sum of errors (rating - mean - truth - bias), of their squares, and of the truths' variances.
+# Over tasks with ratings, `common` sums truth^2, its variance, the logarithm of the variance, and one.
 COMMON = 4
 
 
 class RatingAnnotators(NamedTuple):
-    """What is believed of annotators, [R] each.
+    """Beliefs about the annotators, [R] each.
 
     Attributes:
-        number: of ratings.
+        number: number of ratings.
         unrelated: log-probability of the ratings if they have nothing to do with the truth, nats.
         follows: probability that the ratings follow the truth.
         precision: mean of the precision.
@@ -62,17 +62,17 @@ class RatingAnnotators(NamedTuple):
 
     @property
     def weight(self) -> Array:
-        """What a rating weighs, [R]."""
+        """Weight of a rating, [R]."""
         return self.follows * self.precision
 
 
 class RatingCrowd(NamedTuple):
-    """Hyperparameters, and the unit of all else.
+    """Hyperparameters, and the unit of everything else.
 
     Attributes:
         centre: mean of all ratings.
-        unit: their standard deviation; 1 where all are equal.
-        mean: of the true ratings.
+        unit: standard deviation of all ratings; 1 if all are equal.
+        mean: mean of the true ratings.
         truth_precision: tau.
         bias_precision: omega.
         shape: alpha.
@@ -90,7 +90,7 @@ class RatingCrowd(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RatingBeliefs:
-    """What is believed of annotators and of the crowd as a whole."""
+    """Beliefs about the annotators and the crowd."""
 
     annotators: RatingAnnotators
     crowd: RatingCrowd
@@ -100,13 +100,13 @@ class RatingBeliefs:
 
 
 def add_ratings(block: Block, rows: Array) -> None:
-    """Adds the ratings of a block, as they are, to the rows [R, 3]."""
+    """Adds the ratings of a block to the rows [R, 3]."""
     block.check_annotators(len(rows))
     _add_ratings(block.annotator_ids, block.labels, rows)
 
 
 def add_expected(block: Block, beliefs: RatingBeliefs, rows: Array, common: Array) -> tuple[Array, Array]:
-    """Truths of a block's tasks and their variances, [T] each; adds what follows from them to rows and `common`."""
+    """Computes truths of a block's tasks and their variances, [T] each; adds their statistics to rows and `common`."""
     annotators, crowd = beliefs.annotators, beliefs.crowd
     block.check_annotators(len(rows))
     truth, variance = np.empty(len(block.tasks)), np.empty(len(block.tasks))
@@ -155,15 +155,15 @@ def _expect(starts, annotators, ratings, weights, biases, centre, unit, mean, pr
 
 
 def started(rows: Array, settings: RatingEM) -> RatingBeliefs:
-    """What is believed at first.
+    """First beliefs.
 
     Args:
-        rows: of all ratings, see `add_ratings`, [R, 3].
+        rows: sums over all ratings, see `add_ratings`, [R, 3].
         settings: the aggregator.
     """
     total, ratings, squares = rows.sum(axis=0).tolist()
     centre = ratings / total
-    # one spread for all, so that ratings in another unit give the same
+    # one spread for all, so that the result does not depend on the unit
     unit = float(np.sqrt(max(squares / total - centre**2, 0.0))) or 1.0
     shape = settings.shape or 2.0
     mixed = settings.precision and settings.unrelated > 0
@@ -177,12 +177,12 @@ def started(rows: Array, settings: RatingEM) -> RatingBeliefs:
 
 
 def iterated(run: Run[RatingBeliefs], rows: Array, common: Array, settings: RatingEM) -> Run[RatingBeliefs]:
-    """One more iteration: beliefs, and the bound on the log-probability of the ratings under them and the truths.
+    """Runs one more iteration: beliefs, and the bound on the log-probability of the ratings under them and the truths.
 
     Args:
-        run: before.
+        run: the run so far.
         rows: sums under `run.params`, see `add_expected`, [R, 3].
-        common: see there.
+        common: sums under `run.params`, see `add_expected`.
         settings: the aggregator.
     """
     beliefs, bound = _updated(run.params, rows, common, settings)
@@ -193,7 +193,7 @@ def iterated(run: Run[RatingBeliefs], rows: Array, common: Array, settings: Rati
 
 
 def _updated(beliefs: RatingBeliefs, rows: Array, common: Array, settings: RatingEM) -> tuple[RatingBeliefs, float]:
-    """Biases, precisions and who follows the truth, each given the others; then the hyperparameters, and the bound."""
+    """Updates biases, precisions and who follows the truth, each given the others; then hyperparameters and bound."""
     old, crowd = beliefs.annotators, beliefs.crowd
     number, (errors, *_) = old.number, rows.T
     bias, bias_variance = np.zeros((2, len(number)))
@@ -202,7 +202,7 @@ def _updated(beliefs: RatingBeliefs, rows: Array, common: Array, settings: Ratin
         bias = old.precision * (errors + number * old.bias) * bias_variance
 
     def squares(shift: Array) -> Array:
-        """Expected squared errors of every annotator, summed, where errors are less by so much, [R]."""
+        """Sums of expected squared errors by annotator, with errors reduced by `shift`, [R]."""
         rest = rows[:, 1] - 2 * shift * errors + number * np.square(shift)
         return np.maximum(rest, 0.0) + rows[:, 2] + number * (bias_variance + RESOLUTION**2)
 
@@ -221,7 +221,7 @@ def _updated(beliefs: RatingBeliefs, rows: Array, common: Array, settings: Ratin
         if settings.bias:
             bound -= _divergence(bias, bias_variance, crowd.bias_precision)
         if settings.precision:
-            rates = shapes / precision  # which has this mean
+            rates = shapes / precision  # of the distribution with this mean
             entropy = shapes - np.log(rates) + gammaln(shapes) + (1 - shapes) * digamma(shapes)
             prior = crowd.shape * np.log(crowd.rate) - gammaln(crowd.shape)
             bound += entropy + prior + (crowd.shape - 1) * log_precision - crowd.rate * precision
@@ -232,7 +232,7 @@ def _updated(beliefs: RatingBeliefs, rows: Array, common: Array, settings: Ratin
         odds = np.log(1 / settings.unrelated - 1) + evidence(crowd, found) - old.unrelated
         follows = 1 / (1 + np.exp(-np.clip(odds, -MOST_ODDS, MOST_ODDS)))
 
-    # the hyperparameters, each where the bound is highest; for tasks and annotators that have ratings
+    # the hyperparameters that maximise the bound, for tasks and annotators with ratings
     weights, rating = follows * precision, number > 0
     mean = float(weights @ (errors + number * (old.bias - bias + crowd.mean)) / (weights @ number))
     truth_squares, variances, log_variances, rated = common.tolist()
@@ -266,15 +266,15 @@ def _divergence(mean: Array, variance: Array, precision: float) -> Array:
 
 
 def _unrelated(number: Array, sums: Array, squares: Array) -> Array:
-    """Log-probability of each annotator's ratings if they have nothing to do with the truth, in nats, [R].
+    """Log-probability of each annotator's ratings if they are unrelated to the truth, in nats, [R].
 
     They are normal; their precision is Gamma(`WORTH`, `WORTH`), and their mean given it normal about zero with `WORTH`
     times that precision. Both are integrated out (K. Murphy, Conjugate Bayesian analysis of the Gaussian distribution,
     2007, equation 95).
 
     Args:
-        number: of ratings, [R].
-        sums: of them, [R].
+        number: number of ratings, [R].
+        sums: sums of the ratings, [R].
         squares: sums of their squares, [R].
     """
     means = sums / np.maximum(number, 1)
@@ -286,9 +286,9 @@ def _unrelated(number: Array, sums: Array, squares: Array) -> Array:
 
 
 def _gamma_shape(gap: float) -> float:
-    """The shape whose Gamma distribution is the likeliest for values with `log mean - mean log = gap`.
+    """The shape of the most likely Gamma distribution for values with `log mean - mean log = gap`.
 
-    The root of `log a - digamma(a) = gap`, the left side falling in a, within `SHAPES`.
+    It solves `log a - digamma(a) = gap`, whose left side falls in a, within `SHAPES`.
     """
     gaps, logs = _gaps()
     return float(np.exp(np.interp(gap, gaps, logs)))
@@ -296,20 +296,20 @@ def _gamma_shape(gap: float) -> float:
 
 @cache
 def _gaps() -> tuple[Array, Array]:
-    """`log a - digamma(a)`, ascending, and `log a`: close enough for linear interpolation."""
+    """`log a - digamma(a)`, ascending, and `log a`, close enough for linear interpolation."""
     logs = np.linspace(np.log(SHAPES[1]), np.log(SHAPES[0]), 8192)
     return logs - digamma(np.exp(logs)), logs
 
 
-SHRUNK = 0.5  # of the mean ratings' spread, under which the estimates may have collapsed
-APART = 0.25  # of the ratings' spread, by which ratings that do not follow the truth may move the level unsaid
-LONGEST_SCALE = 10  # of whole numbers, from the lowest to the highest
-CONSTANT = 0.2  # of the ratings' spread, under which an annotator's own say little
+SHRUNK = 0.5  # of the spread of mean ratings, below which the estimates may have collapsed
+APART = 0.25  # of the ratings' spread, by which ratings that do not follow the truth may move the level without a note
+LONGEST_SCALE = 10  # whole numbers from the lowest to the highest
+CONSTANT = 0.2  # of the ratings' spread, below which an annotator's own ratings hardly vary
 
 
 @dataclass(frozen=True)
 class RatingEM(Aggregator):
-    """Annotators with a bias and a precision each, found together with the true ratings.
+    """Annotators with a bias and a precision each, estimated jointly with the true ratings.
 
     | what | its distribution |
     |------|------------------|
@@ -318,38 +318,39 @@ class RatingEM(Aggregator):
     | bias | `b_r ~ N(0, 1 / omega)` |
     | precision | `lambda_r ~ Gamma(alpha, beta)` |
 
-    An annotator's ratings may also have nothing to do with the truth, with probability `unrelated`: then
-    `y_ir ~ N(c_r, 1 / kappa_r)`, with a prior on c and kappa that is worth a tenth of a rating. Otherwise someone who
-    gives the same rating each time would be the most precise of all, and the estimates would be that rating.
+    An annotator's ratings may also be unrelated to the truth, with probability `unrelated`: then
+    `y_ir ~ N(c_r, 1 / kappa_r)`, with a prior on c and kappa that is worth a tenth of a rating. Otherwise an annotator
+    who always gives the same rating would seem the most precise of all, and all estimates would be that rating.
 
-    Variational EM: z, b, lambda and whether an annotator's ratings follow the truth have distributions, taken to be
-    independent of one another (b and lambda given that they do; c and kappa are integrated out); `m, tau, omega, alpha`
-    and `beta` are what makes the bound on the log-evidence highest. So nothing has to be chosen: how much annotators
-    of few ratings are drawn to the others (the Gamma prior's strength `alpha`, in halves of ratings) is learnt, and a
-    change of unit (`a y + c`) changes the result by the same. Annotators' biases are shrunk towards zero by how much
-    biases vary in this crowd: one rating moves little.
+    Variational EM: z, b, lambda and whether an annotator's ratings follow the truth have independent approximate
+    distributions (b and lambda given that they do; c and kappa are integrated out); `m, tau, omega, alpha` and `beta`
+    maximise the bound on the log-evidence. So there is nothing to tune: how strongly annotators with few ratings are
+    shrunk to the others (the Gamma prior's strength `alpha`, in half ratings) is learned, and a change of unit (`a y +
+    c`) changes the result accordingly. Biases are shrunk towards zero depending on how much they vary in this crowd: a
+    single rating has little effect.
 
-    A constant added to all z and taken from all b changes no rating. The prior on b nearly settles it; the result is
-    anchored: over all annotations the biases sum to zero, so that the crowd as a whole is taken to be right on average,
-    as by the mean. With `level="following"` ratings count by the probability that they follow the truth.
+    Adding a constant to all z and subtracting it from all b changes no rating. The prior on b nearly determines it; the
+    result is anchored: over all annotations the biases sum to zero, so the crowd as a whole is assumed to be right on
+    average, as for the mean. With `level="following"`, ratings are weighted by the probability that they follow the
+    truth.
 
-    A rating counts as known to a thousandth of the ratings' standard deviation; annotators who agree with one another
-    to the last digit would have no finite precision otherwise. Where all ratings are equal, the deviation counts as 1.
+    A rating is taken as known to a thousandth of the ratings' standard deviation; otherwise annotators who agree
+    exactly would have no finite precision. If all ratings are equal, the deviation is taken as 1.
 
     Args:
         bias: whether annotators have biases; False fixes them at zero.
-        precision: whether annotators have precisions of their own; False gives all the same.
-        unrelated: the probability that an annotator's ratings have nothing to do with the truth, before any is seen,
-            from 0 to 0.5. 0: all follow the truth. Without `precision` all do.
-        level: the ratings whose biases sum to zero: "all", or "following", those that follow the truth.
+        precision: whether annotators have their own precisions; False gives all the same.
+        unrelated: prior probability that an annotator's ratings are unrelated to the truth, from 0 to 0.5. With 0, or
+            without `precision`, all follow the truth.
+        level: ratings whose biases sum to zero: "all", or "following", those that follow the truth.
         shape: alpha, the strength of the prior on precisions, from 0.1 to 100; None learns it.
-        low: lowest rating of the scale, or None for any. With a scale, estimates beyond its ends are set to them.
+        low: lowest rating of the scale, or None for any. Estimates are clipped to the scale.
         high: highest rating of the scale, or None for any.
-        max_iter: most iterations.
-        tol: stop when the bound rises by less, in nats per annotation.
+        max_iter: maximum number of iterations.
+        tol: stop if the bound rises by less than this, in nats per annotation.
 
     Raises:
-        ConfigError: a setting out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -387,35 +388,35 @@ class RatingEM(Aggregator):
     tol: float = setting(1e-6, TOL)
 
     def fit(self, annotations: Annotations, initial: RatingAggregation | None = None) -> RatingAggregation:
-        """Runs the EM.
+        """Estimates true ratings, biases and precisions by EM.
 
         Args:
             annotations: ratings of N tasks by R annotators; not changed.
-            initial: an earlier result, whose biases and precisions the EM begins with, for the annotators that it has
-                by name.
+            initial: an earlier result; the EM starts from its biases and precisions, for annotators with the same
+                names.
 
         Returns:
-            Posterior means and standard deviations of the true ratings; a task without ratings has the prior's.
+            Posterior means and standard deviations of the true ratings; those of the prior for tasks without ratings.
             `biases` are anchored posterior means, `precisions` posterior means; annotators without ratings have the
             prior's mean. `skills` is the probability that the ratings follow the truth, times `V / (V + e_r)`
-            with `V = 1 / tau` and `e_r = 1 / lambda_r + bias_r^2`. Where ratings do not follow the truth, the bias is
-            their mean error, and the precision that of these errors. `history` is the bound.
+            with `V = 1 / tau` and `e_r = 1 / lambda_r + bias_r^2`. For ratings that do not follow the truth, the bias
+            is their mean error, and the precision that of these errors. `history` is the bound.
 
         Raises:
-            ConfigError: an impossible scale.
-            DataError: not ratings, none at all, or some outside of the scale.
+            ConfigError: an invalid scale.
+            DataError: not ratings, none at all, or some outside the scale.
 
         Warns:
-            VotesWarning: the estimates follow an annotator who gives nearly the same rating each time, which happens
-                with `unrelated=0`; or ratings that do not follow the truth move the level of all estimates by more
-                than a quarter of the ratings' standard deviation; or, without `low` and `high`, estimates lie beyond
-                the ratings, which are a few whole numbers. `notes` says so.
+            VotesWarning: the estimates follow an annotator who always gives nearly the same rating, which happens with
+                `unrelated=0`; or ratings that do not follow the truth move the level of all estimates by more than a
+                quarter of the ratings' standard deviation; or, without `low` and `high`, estimates exceed the range of
+                ratings that are a few whole numbers. `notes` has the details.
         """
         check_ratings(annotations, "Rating EM", self.low, self.high)
-        with np.errstate(over="ignore"):  # said below
+        with np.errstate(over="ignore"):  # checked below
             spread = annotations.labels.std()
         if not np.isfinite(spread):
-            raise DataError("Rating EM takes ratings below 1e150 in size: the variance of these is not finite.")
+            raise DataError("Rating EM needs ratings below 1e150 in size: the variance of these is not finite.")
         if np.ptp(annotations.labels) == 0:
             return self._unanimous(annotations)
         origin, block = block_of_ratings(annotations)
@@ -432,7 +433,7 @@ class RatingEM(Aggregator):
         crowd, number = run.params.crowd, beliefs.number
         change = np.inf if len(history) < 2 else (history[-1] - history[-2]) / len(annotations)
         if not run.converged and self.max_iter > 1:
-            warn_not_converged("Rating EM", self.max_iter, self.tol, change, "nats per annotation", 2)
+            warn_not_converged("Rating EM", self.max_iter, self.tol, change, "gain in log-likelihood per annotation", 2)
         above = self._biases(beliefs)
         of_all, of_following = (
             float(above @ weights / weights.sum()) for weights in (number, beliefs.follows * number)
@@ -463,14 +464,14 @@ class RatingEM(Aggregator):
         )
 
     def partial_fit(self, annotations: Annotations, earlier: RatingAggregation | None = None) -> RatingAggregation:
-        """Fits all ratings, old and new, beginning with the biases and precisions of an earlier result.
+        """Fits all ratings, old and new, starting from the biases and precisions of an earlier result.
 
-        At convergence the result is that of `fit` to all ratings, if both reach the same maximum. An aggregator keeps
-        nothing between calls, unlike an estimator of scikit-learn: the state is `earlier`.
+        At convergence the result is that of `fit` to all ratings, if both reach the same maximum. Unlike a scikit-learn
+        estimator, an aggregator has no state between calls: the state is `earlier`.
 
         Args:
-            annotations: all ratings so far; tasks and annotators may be others than those of `earlier`.
-            earlier: result of this or another method for ratings; None, for the first time: `fit`.
+            annotations: all ratings so far; tasks and annotators may differ from those of `earlier`.
+            earlier: result of any method for ratings; None for the first call, which is `fit`.
 
         Returns:
             As `fit`.
@@ -481,7 +482,7 @@ class RatingEM(Aggregator):
         return self.fit(annotations, initial=earlier)
 
     def _unanimous(self, annotations: Annotations) -> RatingAggregation:
-        """All ratings are equal: there is nothing to find, and no unit to find it in."""
+        """The result if all ratings are equal, so that there is no unit."""
         annotators = annotations.num_annotators
         return RatingAggregation(
             method="rating-em",
@@ -494,9 +495,9 @@ class RatingEM(Aggregator):
         )
 
     def _biases(self, annotators: RatingAnnotators) -> NDArray[np.float64]:
-        """How far each annotator's ratings lie above the truth, [R]: the bias, or the mean error if missing.
+        """Offset of each annotator's ratings from the truth, [R]: the bias, or the mean error if unrelated.
 
-        The prior of the bias is that of annotators who follow the truth, and would draw the others to zero.
+        The prior of biases is for annotators who follow the truth, and would shrink the others to zero.
         """
         if not self.bias:
             return annotators.bias
@@ -505,7 +506,7 @@ class RatingEM(Aggregator):
 
 
 def _continued(beliefs: RatingBeliefs, earlier: RatingAggregation, annotations: Annotations) -> RatingBeliefs:
-    """First beliefs with biases and precisions of an earlier result, for the annotators that it has."""
+    """First beliefs with biases and precisions of an earlier result, for the annotators it has."""
     place = {name: code for code, name in enumerate(earlier.annotators.tolist())}
     old = np.array([place.get(name, -1) for name in annotations.annotators.tolist()], np.int64)
     annotators, unit = beliefs.annotators, beliefs.crowd.unit
@@ -523,9 +524,9 @@ def _continued(beliefs: RatingBeliefs, earlier: RatingAggregation, annotations: 
 def _notes(
     annotations: Annotations, estimates: NDArray[np.float64], number: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> tuple[str, ...]:
-    """A sentence if the estimates follow an annotator whose ratings hardly vary: the likelihood has a peak there.
+    """Note on estimates that follow an annotator whose ratings hardly vary, a local maximum of the likelihood; or none.
 
-    `number` is how many ratings each annotator gave, and `weights` what one of them weighs, [R].
+    `number` is the number of ratings, and `weights` the weight of a rating, per annotator [R].
     """
     counts = annotations.redundancy
     rated = counts > 0
@@ -541,13 +542,13 @@ def _notes(
         return ()
     return (
         f"The estimates have a standard deviation of {estimates[rated].std():.2g}, the mean ratings of {spread:.2g}: "
-        f"they follow annotator {short_repr(annotations.annotators[first])}, who gives nearly the same rating each "
-        "time. Set unrelated to 0.1, leave that annotator out, or take method mean.",
+        f"they follow annotator {short_repr(annotations.annotators[first])}, who nearly always gives the same rating. "
+        "Set unrelated to 0.1, leave that annotator out, or use method mean.",
     )
 
 
 def _scale_note(ratings: NDArray[np.float64], estimates: NDArray[np.float64]) -> tuple[str, ...]:
-    """A sentence if estimates lie beyond all ratings, where these look like those of a scale: a few whole numbers."""
+    """Note on estimates beyond the range of the ratings, if these look like a scale: a few whole numbers; or none."""
     low, high = float(ratings.min()), float(ratings.max())
     beyond = int(((estimates < low) | (estimates > high)).sum())
     if not beyond or high - low > LONGEST_SCALE or (ratings % 1).any():
@@ -561,11 +562,11 @@ def _scale_note(ratings: NDArray[np.float64], estimates: NDArray[np.float64]) ->
 def _level_note(
     annotations: Annotations, means: NDArray[np.float64], follows: NDArray[np.float64], moved: float
 ) -> str:
-    """A sentence on ratings that do not follow the truth and move the level by `moved`, in the labels' unit."""
+    """Note on ratings that do not follow the truth and move the level by `moved`, in the unit of the labels."""
     most = int(np.argmax((1 - follows) * means))
     number = int(means[follows < 0.5].sum())
     return (
         f"{number:,} of {len(annotations):,} ratings do not seem to follow the truth (most of them by annotator "
         f"{short_repr(annotations.annotators[most])}), and move the level of all estimates by {moved:+.2g}. Set level "
-        "to 'following' (--set level=following) to leave them out of it."
+        "to 'following' (--set level=following) to leave them out."
     )

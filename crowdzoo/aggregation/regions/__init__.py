@@ -1,1 +1,1 @@
-"""Algorithms for regions of images, one a file."""
+"""Algorithms for regions of images, one per file."""

@@ -1,4 +1,4 @@
-"""Regions matched into objects, each of which is there or not, and has a class and edges."""
+"""Matches regions to objects, and decides on each object's existence, class and edges."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from crowdzoo.data.regions import Box, MarkedImage, Region, mask_of_pixels, mask
 
 @dataclass(frozen=True)
 class MatchedObjects(Aggregator):
-    """Regions of an image that overlap are one object; a method for classes decides whether it is there, and its class.
+    """Merges overlapping regions to objects; a method for classes decides whether each object exists, and its class.
 
-    An object has at most one region of an annotator. Everybody who saw the image said its class, or that it is
-    nothing. Edges of a box are medians of the annotators' edges, and a mask has the pixels that half of them marked or
-    more, both weighted by the annotators' skills, where the method has them. Objects of which all are boxes are boxes.
+    An object has at most one region per annotator. Every annotator who saw the image gave the object a class, or said
+    that it is nothing. Edges of a box are medians of the annotators' edges, and a mask has the pixels that at least
+    half of them marked, both weighted by the annotators' skills if the method has them. Objects with only boxes are
+    boxes.
 
-    Points are one object by their distance. It lies at the medians of their x and y, weighted likewise, and has the
-    number of annotators who marked it, and the covariance of their points.
+    Points are matched by distance. The resulting point is at the weighted medians of their x and y, and has the number
+    of annotators who marked it and the covariance of their points.
 
     Args:
-        least: mean intersection over union of an object's regions, at least.
-        distance: mean distance of an object's points, at most, in pixels; None: 3 % of the image's diagonal.
-        exists: the method for classes. Dawid-Skene's matrices say how often an annotator misses and invents objects.
+        least: minimum mean intersection over union of an object's regions.
+        distance: maximum mean distance of an object's points, in pixels; None: 3 % of the image's diagonal.
+        exists: method for classes. Dawid-Skene's matrices tell how often an annotator misses and invents objects.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -46,7 +47,7 @@ class MatchedObjects(Aggregator):
         [('cat', (9.0, 9.0, 20.0, 20.0))]
 
     Needs:
-        Three annotators an image or more; things that can be counted.
+        At least three annotators per image; things that can be counted.
 
     Source:
         Clustering with average linkage: R. R. Sokal and C. D. Michener, 1958. Cf. S. Branson, G. Van Horn and P.
@@ -62,13 +63,13 @@ class MatchedObjects(Aggregator):
     exists: str = setting("dawid-skene", Choice(METHODS))
 
     def fit(self, annotations: Annotations) -> RegionAggregation:
-        """Matches and decides.
+        """Matches regions and aggregates objects.
 
         Args:
-            annotations: what R annotators marked on N images, kind "region"; not changed.
+            annotations: regions that R annotators marked on N images, kind "region"; not changed.
 
         Returns:
-            The objects that are there, with their probabilities.
+            The objects that exist, with their probabilities.
 
         Raises:
             DataError: see `RegionTable.of`.
@@ -79,7 +80,7 @@ class MatchedObjects(Aggregator):
         sums = np.zeros((2, annotations.num_tasks))
         learnt: dict[str, Any] = {}
         if len(objects.tasks):
-            with ignored(VotesWarning):  # it speaks of tasks, and of the class of nothing
+            with ignored(VotesWarning):  # it is about tasks, and the class of nothing
                 result = aggregator_named(FOR_CLASSES, self.exists, {}).fit(objects.answers)
             learnt = {name: getattr(result, name) for name in ("num_iterations", "converged")}
             learnt["notes"] = _notes(objects.answers, result.labels)
@@ -97,7 +98,7 @@ class MatchedObjects(Aggregator):
 
 
 def _notes(answers: Annotations, labels: NDArray[np.int64]) -> tuple[str, ...]:
-    """As `notes_against_votes`, in the words of objects; that no object was nothing needs no note."""
+    """Notes as `notes_against_votes`, on objects; that no object is nothing needs no note."""
     votes, counts = (np.bincount(codes, minlength=answers.num_classes) for codes in (answers.labels, labels))
     votes[0] = 0  # nothing
     lost = empty_note(answers, votes, counts, "is that of no object, although {:.1%} of the regions have it")
@@ -116,11 +117,11 @@ def _region(label: str, members: list[tuple[MarkedImage, int]], weights: NDArray
 
 
 def shape_of(members: list[tuple[MarkedImage, int]], weights: NDArray[np.float64]) -> Box | str:
-    """A box, or a mask, between those of an object; for points a box without extent.
+    """Returns a box or a mask that is the median of those of an object; for points a box without extent.
 
     Args:
-        members: images, and the place of a region in each.
-        weights: of the members, above 0.
+        members: images, and the index of a region in each.
+        weights: weights of the members, above 0.
     """
     if all(isinstance(image.regions[place].shape, tuple) for image, place in members):
         boxes = np.array([image.boxes[place] for image, place in members])
@@ -129,7 +130,7 @@ def shape_of(members: list[tuple[MarkedImage, int]], weights: NDArray[np.float64
         sums = np.cumsum(weights[order], axis=0)
         halves = [np.argmax(sums >= half, axis=0) for half in (sums[-1] / 2 * (1 - 1e-9), sums[-1] / 2 * (1 + 1e-9))]
         ordered = np.take_along_axis(boxes, order, axis=0)
-        edges = np.mean([ordered[half, range(4)] for half in halves], axis=0)  # between two where both are half
+        edges = np.mean([ordered[half, range(4)] for half in halves], axis=0)  # the mean of two if both are medians
         left, top, right, bottom = edges.tolist()
         return left, top, right - left, bottom - top
     masks = mask_tools().decode([image.masks[place] for image, place in members])

@@ -1,4 +1,4 @@
-"""Objects: regions of several annotators that are one thing."""
+"""Objects: regions of several annotators that mark the same thing."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import mask_tools, radius_of
 
 LEAST = 0.3  # mean overlap of the regions of one object; chosen in benchmarks/regions.py
-NOTHING = "(nothing)"  # the answer of who saw the image and did not mark the object
+NOTHING = "(nothing)"  # answer of annotators who saw the image and did not mark the object
 
 
 @dataclass(frozen=True, eq=False)
 class Objects:
-    """Objects of all images, and what each annotator of the image said of them.
+    """Objects of all images, and the answers of each annotator of the image.
 
     Attributes:
         tasks: image of each object, [O].
-        members: of each object the rows of the table and the places of their regions; one an annotator.
-        answers: kind "classification": a row for each object and annotator of its image, the class that the annotator
-            gave it, or `NOTHING`, which is the first class (in more brackets, where a class is called so).
+        members: rows of the table and indices of their regions for each object, one per annotator.
+        answers: kind "classification": one row per object and annotator of its image, with the class that the annotator
+            gave it, or `NOTHING`, which is the first class (with more brackets if a class has this name).
     """
 
     tasks: NDArray[np.int64]
@@ -37,11 +37,11 @@ class Objects:
         """Matches regions of an image, of any class, by clustering with average linkage.
 
         Args:
-            table: of the regions.
-            least: mean intersection over union of the regions of two clusters, from which on they are one object.
-            distance: mean distance in pixels of the points of two clusters, up to which they are one object; None: see
-                `radius_of`. A point and another shape are never one.
-            most: by which the distance is multiplied.
+            table: table of the regions.
+            least: mean intersection over union from which on two clusters are one object.
+            distance: mean distance in pixels up to which two clusters of points are one object; None: see `radius_of`.
+                Points never match other shapes.
+            most: factor of the distance.
         """
         tasks, members, rows = list[int](), list[list[tuple[int, int]]](), list[tuple[int, int, int]]()
         nothing = NOTHING

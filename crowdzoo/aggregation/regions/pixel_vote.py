@@ -1,4 +1,4 @@
-"""The pixels that half of the annotators marked, and the fit that methods share which decide pixel by pixel."""
+"""PixelVote: the pixels that half of the annotators marked, and the fit of all methods that decide by pixel."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import Region, mask_of_runs
 
 Array = NDArray[np.float64]
-Part = tuple[int, Codes, NDArray[np.bool_], Codes]  # image, who saw it, what `RegionTable.stack` gives
+Part = tuple[int, Codes, NDArray[np.bool_], Codes]  # image, annotators who saw it, and `RegionTable.stack`
 
 
 @dataclass(frozen=True)
 class PixelVote(Aggregator):
-    """The pixels that half of those who saw the image marked, or more: a tie belongs to the region.
+    """The pixels marked by at least half of the annotators who saw the image; ties belong to the region.
 
-    Who saw an image and marked nothing votes against every pixel. Each class is decided for itself, so that a pixel may
-    have two. Where nobody marked anything, there is no region. An image has one region a class.
+    Annotators who saw an image and marked nothing vote against every pixel. Each class is decided independently, so a
+    pixel may have two. There is one region per class and image; none if nobody marked the class.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -35,10 +35,10 @@ class PixelVote(Aggregator):
         [[1.0, 1.0, 2.0, 2.0]]
 
     Needs:
-        Three annotators an image or more.
+        At least three annotators per image.
 
     Source:
-        As Crowd-Kit's `SegmentationMajorityVote` has it.
+        As Crowd-Kit's `SegmentationMajorityVote`.
     """
 
     kind: ClassVar[str] = "region"
@@ -47,13 +47,13 @@ class PixelVote(Aggregator):
     _learns: ClassVar[tuple[str, ...]] = ()
 
     def fit(self, annotations: Annotations) -> RegionAggregation:
-        """Finds one region a class for each image.
+        """Computes one region per class for each image.
 
         Args:
-            annotations: what R annotators marked on N images, kind "region"; not changed. Boxes count as filled.
+            annotations: regions that R annotators marked on N images, kind "region"; not changed. Boxes are filled.
 
         Returns:
-            The pixels whose probability is a half or more.
+            The pixels with a probability of at least one half.
 
         Raises:
             DataError: see `RegionTable.of`; points.
@@ -80,13 +80,14 @@ class PixelVote(Aggregator):
         return RegionAggregation.of(self, table, regions, sums, num_iterations=steps, converged=converged, **learnt)
 
     def _probabilities(self, parts: list[Part], number: int) -> tuple[list[Array], Any, int, bool]:
-        """How probable each run of a class is.
+        """Computes the probability of each run of a class.
 
         Args:
-            parts: of the images on which somebody marked it.
-            number: of annotators, R.
+            parts: the images on which anybody marked the class.
+            number: R, number of annotators.
 
         Returns:
-            Probabilities by part; sensitivity and specificity, [2, R]; iterations, and whether they converged.
+            Probabilities by part; sensitivity and specificity, [2, R]; number of iterations, and whether they
+            converged.
         """
         return [inside.mean(axis=1) for _, _, inside, _ in parts], 1.0, 1, True

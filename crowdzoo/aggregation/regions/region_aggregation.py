@@ -1,4 +1,4 @@
-"""RegionAggregation: what every aggregator of regions gives back."""
+"""RegionAggregation: the result of every aggregator of regions."""
 
 from __future__ import annotations
 
@@ -22,24 +22,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RegionAggregation(Result):
-    """The regions of each image out of many annotators' regions.
+    """Result for regions: the regions of each image, and what was learned about the annotators.
 
     `to_parquet` writes `tasks.parquet` (task, regions, confidence, annotations), `annotators.parquet` (annotator,
-    annotations, agreement, sensitivity, specificity), `summary.json`, and the regions as COCO has them
+    annotations, agreement, sensitivity, specificity), `summary.json`, and the regions in the format of COCO
     (`regions.json`).
 
     With N images, R annotators and K classes:
 
     Attributes:
-        marked: `MarkedImage` of each image, each region with its score, objects [N]; None where there are no
-            annotations.
-        confidence: mean probability of what was decided, [N]: of the pixels that anybody marked, or of the objects; 1
-            where nobody marked anything, 0 without annotations.
-        agreement: mean Dice coefficient of an annotator's images and the ones found, [R].
-        classes: names, [K].
-        sensitivity: share of a class's pixels that an annotator marks, [R, K]; None where the method has none.
-        specificity: share of the other pixels that an annotator does not mark, likewise.
-        distance: of points that are one object, in pixels; None: see `radius_of`.
+        marked: `MarkedImage` of each image, each region with its score, objects [N]; None without annotations.
+        confidence: mean probability of the decisions, [N], over the pixels that anybody marked, or over the objects; 1
+            if nobody marked anything, 0 without annotations.
+        agreement: mean Dice coefficient of an annotator's images with the result, [R].
+        classes: names of the classes, [K].
+        sensitivity: share of a class's pixels that an annotator marks, [R, K]; None if the method has none.
+        specificity: share of the other pixels that an annotator does not mark, [R, K]; None if the method has none.
+        distance: distance up to which points are one object, in pixels; None: see `radius_of`.
         annotations_per_task: int64 [N].
         annotations_per_annotator: int64 [R].
 
@@ -72,14 +71,14 @@ class RegionAggregation(Result):
     def of(
         cls, method: Any, table: RegionTable, regions: list[list[Region]], sums: NDArray[np.float64], **more: Any
     ) -> RegionAggregation:
-        """The result for a table.
+        """Creates the result for a table.
 
         Args:
             method: the aggregator.
-            table: what it was fitted to.
-            regions: of each image, N lists.
-            sums: of probabilities, and how many there are, [2, N].
-            **more: further attributes.
+            table: the table it was fitted to.
+            regions: regions of each image, N lists.
+            sums: sums and numbers of probabilities, [2, N].
+            **more: other attributes.
         """
         counts, marked = names_and_counts(table.annotations), np.full(len(regions), None, object)
         distance = getattr(method, "distance", None)
@@ -109,9 +108,9 @@ class RegionAggregation(Result):
         )
 
     def to_coco(self) -> dict[str, Any]:
-        """The regions in the format of COCO, each with its score; https://cocodataset.org/#format-data.
+        """Returns the regions in the format of COCO, with their scores; https://cocodataset.org/#format-data.
 
-        Images and categories have the ids of the annotators' files of COCO, where these are unique. A point is the one
+        Images and categories keep the ids of the annotators' COCO files if these are unique. A point is the only
         keypoint of its category, with `marked_by` and `covariance`.
         """
         marked = [(name, image) for name, image in zip(self.tasks.tolist(), self.marked.tolist(), strict=True) if image]
@@ -166,7 +165,7 @@ class RegionAggregation(Result):
 
 
 def _ids(known: list[int | None]) -> list[int]:
-    """Ids that are known if they are unique, and others for the rest, from 1."""
+    """Keeps known ids if they are unique, and numbers the rest from 1."""
     numbers = [number for number in known if number is not None]
     if len(set(numbers)) < len(numbers):
         return [*range(1, len(known) + 1)]

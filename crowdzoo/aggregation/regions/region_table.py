@@ -1,4 +1,4 @@
-"""RegionTable: regions by image, and the pixels on which nobody's mask changes."""
+"""RegionTable: regions by image, and the runs of pixels within which no mask changes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class RegionTable:
     Attributes:
         annotations: A answers to N images.
         tasks: image of each row, ascending, [A].
-        who: annotator, [A].
-        marked: what the annotator marked, A of them; equal regions of an image are one.
+        who: annotator of each row, [A].
+        marked: the annotator's regions, A of them; equal regions of an image are merged.
     """
 
     annotations: Annotations
@@ -39,19 +39,19 @@ class RegionTable:
 
     @classmethod
     def of(cls, annotations: Annotations, title: str) -> RegionTable:
-        """Sorts annotations.
+        """Sorts annotations by image.
 
         Args:
             annotations: kind "region".
-            title: who takes them, for messages.
+            title: title of the method, for messages.
 
         Raises:
-            DataError: another kind, no annotations, several answers of one annotator to one image, or one image in
-                two sizes; names image and annotators.
+            DataError: wrong kind, no annotations, several answers by one annotator to an image, or an image with two
+                sizes; the message names image and annotators.
 
         Warns:
             DataWarning: an annotator marked the same region of an image twice, or images with one answer may have
-                another name elsewhere; names the first.
+                another name in other files; the message names the first.
         """
         check_annotations(annotations, title, REGION, "answer")
         annotations.check_no_repeats(title)
@@ -73,60 +73,60 @@ class RegionTable:
                     "or leave it out."
                 )
         alone = [str(annotations.tasks[task]) for task in np.flatnonzero(annotations.redundancy == 1)]
-        if len(alone) < len(who) or annotations.num_annotators < 2:  # else no two annotators share an image
+        if len(alone) < len(who) or annotations.num_annotators < 2:  # otherwise no two annotators share an image
             known = {*map(str, annotations.tasks.tolist())}
             alone = [name for name in alone if (last := PurePath(name).name) != name and last in known]
         if alone:
             text = f"{len(alone):,} of {annotations.num_tasks:,} images have one answer, such as {short_repr(alone[0])}"
-            warnings.warn(f"{text}. Do annotators' files name images alike?", DataWarning, stacklevel=1)
+            warnings.warn(f"{text}. Do the annotators' files use the same names for images?", DataWarning, stacklevel=1)
         if doubled:
-            regions = "1 region is" if len(doubled) == 1 else f"{len(doubled):,} regions are"
-            text = f"{regions} there twice, and counted once: {', '.join([*dict.fromkeys(doubled)][:SHOWN])}."
-            warnings.warn(text, DataWarning, stacklevel=1)  # from one place, so that it is shown once
+            regions = "1 region occurs" if len(doubled) == 1 else f"{len(doubled):,} regions occur"
+            text = f"{regions} twice, counted once: {', '.join([*dict.fromkeys(doubled)][:SHOWN])}."
+            warnings.warn(text, DataWarning, stacklevel=1)  # always from this line, so that it is shown once
         return cls(annotations, tasks, who, marked)
 
     @cached_property
     def classes(self) -> list[str]:
-        """Names of the classes that anybody marked, sorted."""
+        """Names of the marked classes, sorted."""
         return sorted({region.label for image in self.marked for region in image.regions})
 
     def refuse_points(self, title: str) -> None:
-        """Refuses points where pixels are decided, on behalf of `title`.
+        """Raises an error for points, for methods that decide by pixel; `title` is that of the method.
 
         Raises:
-            DataError: an annotator marked a point; names image and annotator.
+            DataError: an annotator marked a point; the message names image and annotator.
         """
         for task, who, image in zip(self.tasks, self.who, self.marked, strict=True):
             if image.points:
                 annotator, name = short_repr(self.annotations.annotators[who]), short_repr(self.annotations.tasks[task])
                 use = Setting("method", "objects")
-                text = f"{title} decides pixels, and annotator {annotator} marked points on image {name}. Use {use}."
+                text = f"{title} decides pixels, but annotator {annotator} marked points on image {name}. Use {use}."
                 raise DataError(text, fix=use)
 
     def images(self) -> Iterator[tuple[int, list[int]]]:
-        """Images with answers, and the rows of each."""
+        """Iterates over images with answers, and the rows of each."""
         tasks, starts = np.unique(self.tasks, return_index=True)
         rows = np.split(np.arange(len(self.tasks)), starts[1:])
         return zip(tasks.tolist(), (of_image.tolist() for of_image in rows), strict=True)
 
     def pairs(self, radius: float | None = None) -> tuple[Codes, Codes, NDArray[np.float64]]:
-        """Rows of any two answers to one image, the earlier first, and their Dice coefficients, [P] each.
+        """Rows of pairs of answers to the same image, the earlier first, and their Dice coefficients, [P] each.
 
-        `radius` is that of `dice`.
+        `radius` is as in `dice`.
         """
         pairs = [pair for _, rows in self.images() for pair in combinations(rows, 2)]
         overlaps = [dice(self.marked[left], self.marked[right], radius) for left, right in pairs]
         return *np.array(pairs, np.int64).reshape(-1, 2).T, np.array(overlaps)
 
     def stack(self, rows: list[int], label: str) -> tuple[NDArray[np.bool_], Codes]:
-        """Runs of pixels, column by column, on which no mask of a class changes.
+        """Returns runs of pixels, column by column, within which no mask of a class changes.
 
         Args:
-            rows: of one image, n.
-            label: the class.
+            rows: n rows of one image.
+            label: name of the class.
 
         Returns:
-            Whether each run is in each mask, bool [runs, n], and the pixels of each run.
+            Whether each run is in each mask, bool [runs, n], and the number of pixels per run.
         """
         image = self.marked[rows[0]]
         pixels = np.array([image.height * image.width])

@@ -1,4 +1,4 @@
-"""STAPLE: sensitivity and specificity of each annotator, and the pixels that are then probable."""
+"""STAPLE: sensitivity and specificity of each annotator, and the resulting probabilities of pixels."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from crowdzoo.aggregation.base import warn_not_converged
 from crowdzoo.aggregation.regions.pixel_vote import Array, Part, PixelVote
 from crowdzoo.checks.constraints import MAX_ITER, TOL, setting
 
-_LEAST = 1e-12  # of a sensitivity or a specificity, and of one less either
+_LEAST = 1e-12  # of sensitivities and specificities, and of 1 minus these
 
 
 @dataclass(frozen=True)
 class STAPLE(PixelVote):
-    """EM over pixels: each annotator has a sensitivity and a specificity, each class is decided for itself.
+    """EM over pixels: each annotator has a sensitivity and a specificity per class.
 
-    The prior of a pixel is the share of the image's pixels that an annotator marks, on average. Pixels with the same
-    votes are one row with a count, so unanimous ones cost nothing. Images on which nobody marked a class tell nothing
-    of it. Sensitivities and specificities hold for all
-    images; for one image they are those of SimpleITK.
+    The prior of a pixel is the mean share of the image's pixels that annotators mark. Pixels with the same votes are
+    one row with a count, so unanimous ones cost nothing. Images on which nobody marked a class are not used for it.
+    Sensitivities and specificities are shared by all images; for a single image they equal those of SimpleITK.
 
     Args:
-        max_iter: most iterations.
-        tol: they end when no sensitivity and no specificity changes by more.
+        max_iter: maximum number of iterations.
+        tol: converged if no sensitivity and no specificity changes by more than this.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -38,7 +37,7 @@ class STAPLE(PixelVote):
         'cem'
 
     Needs:
-        Three annotators an image or more; masks that mostly lie in the same place.
+        At least three annotators per image; masks that mostly lie in the same place.
 
     Source:
         S. K. Warfield, K. H. Zou and W. M. Wells: Simultaneous Truth and Performance Level Estimation (STAPLE), IEEE
@@ -53,7 +52,7 @@ class STAPLE(PixelVote):
     tol: float = setting(1e-7, TOL)
 
     def _probabilities(self, parts: list[Part], number: int) -> tuple[list[Array], Any, int, bool]:
-        """See `PixelVote`; rows are different votes of an image, with the pixels that have them."""
+        """See `PixelVote`; rows are distinct votes of an image, with the number of pixels that have them."""
         sizes, lengths = [len(part[-1]) for part in parts], np.concatenate([part[-1] for part in parts])
         images, answers = np.repeat(np.arange(len(parts)), sizes), np.full((len(lengths), number), -1)
         for image, (_, who, votes, _) in enumerate(parts):
@@ -75,6 +74,6 @@ class STAPLE(PixelVote):
             (hit, reject), (miss, invent) = np.log(rates), np.log1p(-rates)
             shares = expit(odds + inside @ (hit - invent) + outside @ (miss - reject))
         if change > self.tol:
-            warn_not_converged(self.title, self.max_iter, self.tol, change, "of a rate")
+            warn_not_converged(self.title, self.max_iter, self.tol, change, "change of a rate")
         probabilities = np.split(shares[back.ravel()], np.cumsum(sizes)[:-1])
         return probabilities, rates, steps, change <= self.tol

@@ -1,1 +1,1 @@
-"""Algorithms for tagged sentences, one a file."""
+"""Algorithms for tagged sentences, one per file."""

@@ -1,4 +1,4 @@
-"""Methods whose truth is a chain of tags, by variational Bayes: HMM-crowd, BSC-seq and their base."""
+"""HMM-crowd, BSC-seq and their base class: the truth is a chain of tags, fitted by variational Bayes."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class ChainSums:
     """Expected counts.
 
     Attributes:
-        says: `[annotator, context, said, true]`, [R, C, K, K].
-        first: of first tags, [K].
-        after: `[before, after]`, [K, K].
-        words: [V, K]; V is 0 where words are not modelled.
+        says: counts of annotations, `[annotator, context, said, true]`, [R, C, K, K].
+        first: counts of first tags, [K].
+        after: counts of transitions, `[before, after]`, [K, K].
+        words: counts of words, [V, K]; V is 0 if words are not modelled.
     """
 
     says: Array
@@ -47,7 +47,7 @@ class ChainSums:
 
 @dataclass(frozen=True, eq=False)
 class ChainLogs:
-    """Weights of the E-step, laid out as `ChainSums`."""
+    """Log-weights of the E-step, with the layout of `ChainSums`."""
 
     says: Array
     chain: LogChain
@@ -62,8 +62,8 @@ class ChainModel:
         table: sentences of T tokens with A annotations, K classes.
 
     Attributes:
-        sums: counts under vote shares, which the EM begins with.
-        votes: the part of the annotators' priors that grows with the data, laid out as `ChainSums.says`.
+        sums: counts under vote shares, with which EM starts.
+        votes: the part of the annotators' priors that grows with the data, with the layout of `ChainSums.says`.
     """
 
     def __init__(self, settings: ChainMethod, table: SequenceTable):
@@ -73,13 +73,13 @@ class ChainModel:
         num_contexts, count = self.prior.shape[:2]
         contexts = table.annotators * num_contexts + (table.previous if num_contexts > 1 else 0)
         self.shape = table.annotations.num_annotators, num_contexts, count, count
-        self.cells = contexts * count + table.labels  # annotator, context and what was said as one number, [A]
+        self.cells = contexts * count + table.labels  # annotator, context and label as one number, [A]
         lengths, labelled = np.diff(table.starts), np.zeros(len(table.starts) - 1, bool)
         labelled[table.annotations.task_ids] = True
-        self.chosen = np.flatnonzero(np.repeat(labelled, lengths))  # tokens of sentences that somebody labelled
-        self.starts = np.concatenate([[0], np.cumsum(lengths[labelled])]).astype(np.int64)  # of these, side by side
+        self.chosen = np.flatnonzero(np.repeat(labelled, lengths))  # tokens of labelled sentences
+        self.starts = np.concatenate([[0], np.cumsum(lengths[labelled])]).astype(np.int64)  # starts of these sentences
         self.words, self.num_words = np.full(table.num_tokens, -1), 0
-        if settings.words > 0 and table.words is not None:  # words of labelled sentences; any other tells nothing
+        if settings.words > 0 and table.words is not None:  # words of labelled sentences; others are uninformative
             known, place = np.unique(table.words[self.chosen]), np.full(table.num_words, -1)
             self.num_words, place[known] = len(known), np.arange(len(known))
             self.words = place[table.words]
@@ -94,10 +94,10 @@ class ChainModel:
     # === From paths to counts ===
 
     def _first_sums(self) -> ChainSums:
-        """Counts under vote shares, token by token; transitions are those of annotators' own tags.
+        """Counts under vote shares, token by token; transitions are those of the annotators' own tags.
 
-        Products of neighbouring shares would not do: where annotators begin a span at different tokens, they count a
-        change of class at each.
+        Products of neighbouring shares would be wrong: if annotators begin a span at different tokens, they count a
+        transition at each of these tokens.
         """
         table, count = self.table, self.shape[-1]
         cells = np.bincount(table.tokens * count + table.labels, minlength=table.num_tokens * count)
@@ -111,7 +111,7 @@ class ChainModel:
         return self.counted(ChainCounts(shares, shares[self.starts[:-1]].sum(axis=0) * first, pairs * after, 0.0))
 
     def counted(self, paths: ChainCounts) -> ChainSums:
-        """What the paths of the labelled sentences add up to."""
+        """Sums the counts of the paths of labelled sentences."""
         posteriors = np.zeros((self.table.num_tokens, self.shape[-1]))
         posteriors[self.chosen] = paths.posteriors
         says = sum_rows(posteriors[self.table.tokens], self.cells, int(np.prod(self.shape[:3]))).reshape(self.shape)
@@ -123,12 +123,12 @@ class ChainModel:
     # === From counts to beliefs ===
 
     def expected(self, sums: ChainSums) -> tuple[ChainLogs, float]:
-        """Expected logarithms under the best Dirichlet distributions, and their divergence from the priors (nats)."""
+        """Expected logarithms under the optimal Dirichlet distributions, and divergence from the priors (nats)."""
         says, divergence = np.empty_like(sums.says), 0.0
         for context, prior in enumerate(self.prior):
             says[:, context], part = expected_logs(sums.says[:, context] + self.votes[:, context], prior.T)
             divergence += part
-        divergence -= self._constant + float((self.votes * says).sum())  # so far from the priors without votes
+        divergence -= self._constant + float((self.votes * says).sum())  # so that priors are those without votes
         first, after, last = self.allowed
         log_first, part = self._row(sums.first, first)
         divergence += part
@@ -144,7 +144,7 @@ class ChainModel:
         return ChainLogs(says, LogChain(log_first, log_after, _log(last)), words), divergence
 
     def _row(self, counts: Array, allowed: NDArray[np.bool_]) -> tuple[Array, float]:
-        """One distribution over the allowed classes only, [K]; the others have -inf."""
+        """Dirichlet distribution over only the allowed classes, [K]; the others have -inf."""
         logs = np.full(len(counts), -np.inf)
         prior = np.full((int(allowed.sum()), 1), self.settings.transitions)
         expected, divergence = expected_logs(counts[allowed].reshape(1, -1, 1), prior)
@@ -152,7 +152,7 @@ class ChainModel:
         return logs, divergence
 
     def means(self, sums: ChainSums) -> tuple[Array, Array, Array, ChainLogs]:
-        """Expected firsts [K], transitions [K, K] and confusions [R, K, K], and the logarithms of all of them."""
+        """Expected first tags [K], transitions [K, K] and confusions [R, K, K], and the logarithms of all of them."""
         settings = self.settings
         first_allowed, after_allowed, last = self.allowed
         first = _shares((sums.first + settings.transitions) * first_allowed)
@@ -165,7 +165,7 @@ class ChainModel:
             words = np.log(sums.words + settings.words)
             words -= np.log((sums.words + settings.words).sum(axis=0))
         logs = ChainLogs(np.log(says), LogChain(_log(first), _log(after), _log(last)), words)
-        # over contexts: what the annotator says of a class, however often it was in which context
+        # averaged over contexts, weighted by how often each occurred
         weights = sums.says.sum(axis=2, keepdims=True) + cells.sum(axis=2, keepdims=True) * 1e-9
         confusions = (says * weights).sum(axis=1) / weights.sum(axis=1)
         return first, after, confusions.transpose(0, 2, 1), logs
@@ -173,7 +173,7 @@ class ChainModel:
     # === From beliefs to paths ===
 
     def paths(self, logs: ChainLogs) -> ChainCounts:
-        """Of the labelled sentences."""
+        """Paths of the labelled sentences."""
         return forward_backward(logs.chain, self._emissions(logs)[self.chosen], self.starts)
 
     def answers(self, logs: ChainLogs) -> tuple[Array, NDArray[np.int64]]:
@@ -182,7 +182,7 @@ class ChainModel:
         return forward_backward(logs.chain, emissions, starts).posteriors, viterbi(logs.chain, emissions, starts)
 
     def _emissions(self, logs: ChainLogs) -> Array:
-        """Log weight of each class at each token by what was said and by its word, [T, K]."""
+        """Log-weight of each class at each token from its annotations and its word, [T, K]."""
         said = logs.says.reshape(-1, self.shape[-1])[self.cells]
         weights = sum_rows(said, self.table.tokens, self.table.num_tokens)
         if self.num_words:
@@ -195,7 +195,7 @@ def _shares(counts: Array) -> Array:
 
 
 def _log_normaliser(rows: Array) -> float:
-    """Log B of Dirichlet distributions [R, said, true], summed: of the gamma functions of cells, less that of sums."""
+    """Log B of Dirichlet distributions [R, said, true], summed: log gamma of the cells minus log gamma of the sums."""
     return float(gammaln(rows).sum() - gammaln(rows.sum(axis=1)).sum())
 
 
@@ -206,7 +206,7 @@ def _log(values: NDArray[np.generic]) -> Array:
 
 
 LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
-RARE = 1e-3  # of a cell's pseudo-count, for what the scheme forbids an annotator to say
+RARE = 1e-3  # share of a cell's pseudo-count for labels that the scheme forbids
 
 
 @dataclass(frozen=True)
@@ -227,35 +227,35 @@ class ChainMethod(Iterative):
     seed: int = setting(0, SEED)
 
     def _says(self, tag_set: TagSet) -> NDArray[np.float64]:
-        """Pseudo-counts of what an annotator says, in each of C contexts, `[context, true, said]`, [C, K, K].
+        """Pseudo-counts of annotations in each of C contexts, `[context, true, said]`, [C, K, K].
 
-        Of more than one context, that of an annotation is what the annotator said of the token before; the last is that
-        there was none.
+        With several contexts, that of an annotation is the annotator's label of the previous token; the last context is
+        the beginning of a sentence.
         """
         raise NotImplementedError
 
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
-        """Finds tags, annotators and transitions together.
+        """Estimates tags, annotators and transitions jointly.
 
-        Mean-field variational Bayes: paths of tags in one factor, parameters in the others. Each iteration sets the
-        parameters' Dirichlet distributions to the best ones given the paths, then the paths to the best given those
-        (forward-backward with expected logarithms), so that the bound never falls. Transitions that the scheme forbids
-        have no probability at all. Sentences that nobody labelled teach nothing, and get their tags at the end.
+        Mean-field variational Bayes, with the paths of tags in one factor and the parameters in others. Each iteration
+        sets the parameters' Dirichlet distributions to the optimum given the paths, then the paths to the optimum given
+        these (forward-backward with expected logarithms), so that the bound never falls. Transitions that the scheme
+        forbids have probability zero. Sentences without annotations are not used, and tagged at the end.
 
         Args:
             sequences: N sentences, R annotators, K classes; not changed.
 
         Returns:
-            Posteriors of each token given everything, and labels that are the most probable path of each sentence.
-            `confusions`, `transitions` and `first` are posterior means; `skills` is how often the annotator is
-            expected to be right about tokens inside spans. `history` is the variational lower bound. A sentence that
-            nobody labelled gets what words and transitions say.
+            Posteriors of each token given all data; labels are the most probable path of each sentence.
+            `confusions`, `transitions` and `first` are posterior means; `skills` is the expected accuracy of the
+            annotator on tokens inside spans. `history` is the variational lower bound. Sentences without annotations
+            are tagged by words and transitions.
 
         Raises:
             DataError: annotations are not of kind sequence, or do not cover whole sentences.
 
         Warns:
-            ConvergenceWarning: `max_iter` was not enough.
+            ConvergenceWarning: `max_iter` was reached.
         """
         table = SequenceTable.of(sequences, self.title, self.scheme)
         model = ChainModel(self, table)
@@ -285,38 +285,38 @@ class ChainMethod(Iterative):
 
 @dataclass(frozen=True)
 class HMMCrowd(ChainMethod):
-    """A hidden Markov model of the true tags, of which annotators tell token by token.
+    """A hidden Markov model of the true tags, with token-level confusion matrices of annotators.
 
     HMM-crowd of Nguyen, Wallace, Li, Nenkova and Lease ("Aggregating and predicting sequence labels from crowd
-    annotations", ACL 2017), with Dirichlet priors on everything and variational Bayes throughout, where the paper has
-    them on the annotators only, and confusion matrices, where it has a number for each true class.
+    annotations", ACL 2017), with variational Bayes and Dirichlet priors on all parameters, where the paper has priors
+    only on the annotators, and with confusion matrices, where it has one number per true class.
 
-    - First tag ~ rho, tag after tag j ~ tau[j], both Dirichlet(`transitions`) over what the scheme allows: after O
-      there is no I-X, with probability 0, so the most probable path is always a valid one.
-    - Annotator r says l of a token with tag k with probability pi[r, k, l], rows ~ Dirichlet(`prior`, and `diagonal`
-      more at k), independently given the tags.
-    - Part of the prior grows with the data: `votes` times what each annotator said where vote shares represent the
-      truth. Annotators err at the same tokens, which the model does not know. With fixed pseudo-counts alone, the
-      more data there are the more its classes turn towards that: O comes to mean "nobody marked it", and what a single
+    - First tag ~ rho, tag after tag j ~ tau[j], both Dirichlet(`transitions`) over the tags that the scheme allows: I-X
+      after O has probability 0, so the most probable path is always valid.
+    - Annotator r says l of a token with tag k with probability pi[r, k, l], rows ~ Dirichlet(`prior`, plus `diagonal`
+      at k), independently given the tags.
+    - Part of the prior grows with the data: `votes` times the annotator's counts with vote shares as the truth.
+      Annotators make errors at the same tokens, which the model ignores. With only fixed pseudo-counts, the more data
+      there are, the more classes drift towards these errors: O comes to mean "nobody marked it", and what a single
       annotator marked becomes a span.
-    - The token's word ~ Dirichlet(`words`) for each tag (the paper's HMM has words as its emissions).
+    - The token's word ~ Dirichlet(`words`) for each tag (words are the emissions of the paper's HMM).
 
-    Paths: forward-backward with expected logarithms, exact. Labels: Viterbi. Starts from vote shares.
+    Paths are computed by exact forward-backward with expected logarithms, labels by Viterbi. Starts from vote shares.
 
     Args:
-        max_iter: most iterations after the start, which is made of the votes.
-        tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
-        prior: pseudo-count of every cell of a confusion matrix, 1e-6 or more.
-        diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not.
-        votes: share of the data, 0 or more, that the vote's estimate of each annotator counts for, as part of the
-            priors; 0 is the paper's.
-        transitions: pseudo-count of every allowed transition, and of every first tag, 1e-6 or more.
-        words: pseudo-count of every word in every tag; 0 leaves words out. Annotations without tokens have no words.
-        scheme: scheme of annotations without tokens; `CrowdSequences` bring their own.
-        seed: seed of tied votes; the start uses shares, so it changes nothing.
+        max_iter: maximum number of iterations after the start from the votes.
+        tol: converged if an iteration raises the bound by at most this, in nats per annotation.
+        prior: pseudo-count of each cell of a confusion matrix, 1e-6 or more.
+        diagonal: additional pseudo-count of the diagonal: the belief that annotators are right more often than not.
+        votes: weight of the vote-based counts of each annotator in the priors, as a share of the data, 0 or more; the
+            paper has 0.
+        transitions: pseudo-count of each allowed transition, and of each first tag, 1e-6 or more.
+        words: pseudo-count of each word in each tag; 0 leaves words out. Annotations without tokens have no words.
+        scheme: scheme of annotations without tokens; `CrowdSequences` have their own.
+        seed: seed of tied votes; has no effect, as the start uses shares.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -328,7 +328,7 @@ class HMMCrowd(ChainMethod):
         [['B-PER', 'I-PER', 'O']]
 
     Needs:
-        Sentences; tags that hang together.
+        Sentences; tags that form spans.
 
     Source:
         A. Nguyen, B. Wallace, J. Li, A. Nenkova, M. Lease: Aggregating and Predicting Sequence Labels from Crowd
@@ -339,7 +339,7 @@ class HMMCrowd(ChainMethod):
     name: ClassVar[str] = "hmm-crowd"
 
     def _says(self, tag_set: TagSet) -> NDArray[np.float64]:
-        """Pseudo-counts of a confusion matrix, in one context: [1, K, K]."""
+        """Pseudo-counts of a confusion matrix, in a single context: [1, K, K]."""
         return (self.prior + self.diagonal * np.eye(len(tag_set.classes)))[None]
 
 
@@ -347,30 +347,30 @@ class HMMCrowd(ChainMethod):
 class BayesianSequenceCombination(ChainMethod):
     """BSC-seq of Simpson and Gurevych ("A Bayesian approach for sequence tagging with crowds", EMNLP 2019).
 
-    The model of `HMMCrowd`, but for the annotators: r says l of a token with tag k with probability
-    pi[r, before, k, l], where `before` is what r said of the token before (or that there was none). An annotator who
-    began a span too early is likely to go on with it: such errors come in runs, and count for less than as many
-    independent ones. Rows ~ Dirichlet: `prior` for what the scheme allows after `before` (a thousandth of it for what
-    it forbids), and `diagonal` more for the right tag; where the scheme forbids that one after `before`, for the tag
-    that begins such a span; and `votes`, which grows with the data (see `HMMCrowd`).
+    The model of `HMMCrowd` except for the annotators: r says l of a token with tag k with probability
+    pi[r, before, k, l], where `before` is r's label of the previous token (or the beginning). An annotator who
+    begins a span too early is likely to continue it: such errors come in runs, and count less than the same number of
+    independent ones. Rows ~ Dirichlet with `prior` for labels that the scheme allows after `before` (a thousandth of it
+    for others); plus `diagonal` for the right tag, or, if the scheme forbids it after `before`, for the tag that begins
+    such a span; plus `votes`, which grows with the data (see `HMMCrowd`).
 
-    Variational Bayes as in the paper, all factors Dirichlet; the word model is `HMMCrowd`'s. The result's `confusions`
-    are the annotators' rows averaged over what they said before, as often as each occurred.
+    Variational Bayes as in the paper, all factors Dirichlet; the word model is that of `HMMCrowd`. The result's
+    `confusions` are the annotators' rows averaged over `before`, weighted by frequency.
 
     Args:
-        max_iter: most iterations after the start, which is made of the votes.
-        tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
-        prior: pseudo-count of every cell that the scheme allows, 1e-3 or more.
-        diagonal: further pseudo-count of the right tag.
-        votes: share of the data, 0 or more, that the vote's estimate of each annotator counts for, as part of the
-            priors; 0 is the paper's.
-        transitions: pseudo-count of every allowed transition, and of every first tag, 1e-6 or more.
-        words: pseudo-count of every word in every tag; 0 leaves words out. Annotations without tokens have no words.
-        scheme: scheme of annotations without tokens; `CrowdSequences` bring their own.
-        seed: seed of tied votes; the start uses shares, so it changes nothing.
+        max_iter: maximum number of iterations after the start from the votes.
+        tol: converged if an iteration raises the bound by at most this, in nats per annotation.
+        prior: pseudo-count of each cell that the scheme allows, 1e-3 or more.
+        diagonal: additional pseudo-count of the right tag.
+        votes: weight of the vote-based counts of each annotator in the priors, as a share of the data, 0 or more; the
+            paper has 0.
+        transitions: pseudo-count of each allowed transition, and of each first tag, 1e-6 or more.
+        words: pseudo-count of each word in each tag; 0 leaves words out. Annotations without tokens have no words.
+        scheme: scheme of annotations without tokens; `CrowdSequences` have their own.
+        seed: seed of tied votes; has no effect, as the start uses shares.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -382,7 +382,7 @@ class BayesianSequenceCombination(ChainMethod):
         [['B-PER', 'I-PER', 'O']]
 
     Needs:
-        Sentences; tags that hang together.
+        Sentences; tags that form spans.
 
     Source:
         E. Simpson, I. Gurevych: A Bayesian Approach for Sequence Tagging with Crowds. EMNLP 2019.
@@ -394,7 +394,7 @@ class BayesianSequenceCombination(ChainMethod):
     prior: float = setting(1.0, Number(LEAST_PRIOR / RARE, 1e9))
 
     def _says(self, tag_set: TagSet) -> NDArray[np.float64]:
-        """Pseudo-counts `[before, true, said]`, [K + 1, K, K]; the last `before` is the beginning."""
+        """Pseudo-counts `[before, true, said]`, [K + 1, K, K]; the last `before` is the beginning of a sentence."""
         first, after, _ = tag_set.follows()
         allowed = np.concatenate([after, first[None]])
         count = len(tag_set.classes)

@@ -1,4 +1,4 @@
-"""SequenceAggregation: one tagged sentence out of many annotators' ones; what every sequence method gives back."""
+"""SequenceAggregation: the result of every method for sequences."""
 
 from __future__ import annotations
 
@@ -31,41 +31,41 @@ SPAN_COLUMNS = ("task", "start", "end", "label", "share", "label_share", "text",
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SequenceAggregation(Result):
-    """The tags of every sentence, and what was learnt about the annotators.
+    """Result for sentences: the tags of each sentence, and what was learned about the annotators.
 
     `to_parquet` writes `tokens.parquet` (task, position, label, label_code, probability, posteriors as a list in the
     order of the classes), `annotators.parquet` (annotator, tasks, skill, confusion as a list of rows
-    `[true][said]`) and `summary.json`. Where there are `spans`, they are in `spans.jsonl`, and a file that is written
-    alone has them.
+    `[true][said]`) and `summary.json`. If there are `spans`, `spans.jsonl` has them, and so has a table that is written
+    as a file of its own.
 
     With N sentences of T tokens together, R annotators, K classes:
 
     Attributes:
-        posteriors: class probabilities of each token, sentence after sentence, [T, K], rows sum to one.
+        posteriors: class probabilities of the tokens of all sentences, concatenated, [T, K], rows sum to one.
         starts: where each sentence begins, and the end of the last, int64 [N + 1].
-        labels: class codes, int64 [T]. They may differ from the most probable class of a token: see the method.
+        labels: class codes, int64 [T]. They may differ from a token's most probable class, depending on the method.
         confusions: P(annotator says l | truth k), `[annotator, true, said]`, [R, K, K], rows sum to one, or None.
-        transitions: P(class of a token | class of the token before), `[before, after]`, [K, K], rows sum to one, or
-            None where the method has no such model.
+        transitions: P(class of a token | class of the previous token), `[before, after]`, [K, K], rows sum to one, or
+            None if the method has no such model.
         first: P(class of the first token), [K], or None.
-        skills: one number an annotator, higher is better, [R]; what it measures is the method's. None where it
+        skills: one number per annotator, higher is better, [R]; its meaning depends on the method. None if the method
             has none.
-        log_likelihood: log probability (nats) of the annotations (and words, where they are modelled), or None.
-        history: the objective (nats) before the first iteration and after each; never falls.
-        converged: whether the objective stood still within the tolerance.
+        log_likelihood: log-probability (nats) of the annotations (and words, if they are modelled), or None.
+        history: objective (nats) before the first iteration and after each; never falls.
+        converged: whether the objective converged within the tolerance.
         num_iterations: number of iterations.
         tasks: names of the sentences, [N].
-        annotators: names, [R].
+        annotators: names of the annotators, [R].
         classes: names of the tags, [K].
         annotators_per_task: int64 [N]; 0 marks the sentences whose answer is only the prior.
-        tasks_per_annotator: int64 [R]; 0 marks the annotators of whom only the prior is known.
-        method: the algorithm's name, as in `crowdzoo.aggregation.create(..., kind="sequence")`.
+        tasks_per_annotator: int64 [R]; 0 marks the annotators whose estimates are only the prior.
+        method: name of the method, as in `crowdzoo.aggregation.create(..., kind="sequence")`.
         scheme: "BIO" or "IOBES".
-        spans: the spans that were found, in the order of the text, where the method takes them as they are drawn:
-            task, start and end in the text (in tokens if missing), label, share of those who saw the sentence
-            who have a span there, label_share of these who gave it the label, text, and fragments as in files of spans,
-            None of a span in one piece. The labels have the `outermost` of them. None: the labels have all.
-        notes: sentences on what to check before using the result; see `notes_against_tags`. Empty as a rule.
+        spans: the resulting spans, in the order of the text, if the method uses drawn spans: task, start and end in the
+            text (in tokens if there is no text), label, share of those who saw the sentence who have a span there,
+            label_share of these who gave it the label, text, and fragments as in files of spans (None for a span in one
+            piece). The labels represent the `outermost` of them. None: the labels represent all.
+        notes: sentences on what to check before using the result; see `notes_against_tags`. Usually empty.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -106,22 +106,22 @@ class SequenceAggregation(Result):
         labels: NDArray[np.int64],
         **fields: Any,
     ) -> SequenceAggregation:
-        """The result for a table: adds its names and counts to what was found.
+        """Creates the result for a table, adding its names and counts.
 
         Args:
-            method: see the attribute of that name, as for the arguments that follow.
+            method: name of the method.
             table: N sentences, R annotators, K classes.
-            posteriors: [T, K].
-            labels: int64 [T].
-            **fields: further attributes by name, such as `confusions` and `history`.
+            posteriors: class probabilities, [T, K].
+            labels: class codes, int64 [T].
+            **fields: other attributes by name, such as `confusions` and `history`.
 
         Warns:
-            VotesWarning: the labels are far from the votes; `notes` says how far.
+            VotesWarning: the labels are far from the votes, as explained in `notes`.
         """
         notes = notes_against_tags(table, labels)
         warn_of_notes(method, notes, stacklevel=4)
         crowd = table.annotations
-        begins = np.asarray(crowd.positions) == 0  # one row a (task, annotator)
+        begins = np.asarray(crowd.positions) == 0  # one row per (task, annotator)
         return cls(
             method=method,
             posteriors=posteriors,
@@ -141,23 +141,23 @@ class SequenceAggregation(Result):
         return len(self.tasks)
 
     def tags_of(self, task: int) -> list[str]:
-        """Tags of a sentence, [T_i].
+        """Returns the tags of a sentence, [T_i].
 
         Args:
-            task: its code.
+            task: code of the sentence.
         """
         return [str(self.classes[code]) for code in self.labels[self.starts[task] : self.starts[task + 1]].tolist()]
 
     def spans_of(self, task: int) -> list[Span]:
-        """Spans of a sentence, by its code."""
+        """Returns the spans of a sentence, given its code."""
         return spans_of(self.tags_of(task), self.scheme)
 
     def tags(self) -> list[list[str]]:
-        """Tags of all sentences, N lists."""
+        """Returns the tags of all sentences, N lists."""
         return [self.tags_of(task) for task in range(len(self))]
 
     def drawn(self, sequences: CrowdSequences) -> list[tuple[DrawnSpan, ...]]:
-        """Spans of all sentences in tokens: `spans`, or those of the labels if missing.
+        """Returns the spans of all sentences in tokens: `spans`, or those of the labels if there are none.
 
         Args:
             sequences: the sentences that were aggregated.
@@ -174,21 +174,21 @@ class SequenceAggregation(Result):
         return [tuple(spans) for spans in spans_of_task.values()]
 
     def codes(self) -> list[NDArray[np.int64]]:
-        """Class codes of all sentences, N arrays int64 [T_i], as `CrowdSequences.gold` holds them."""
+        """Returns the class codes of all sentences, N arrays int64 [T_i], as in `CrowdSequences.gold`."""
         return np.split(self.labels, self.starts[1:-1]) if len(self) else []
 
     def to_conll(self, path: str | os.PathLike[str], sequences: CrowdSequences) -> Path:
-        """Writes tokens and tags in two columns, as `read_gold` reads them.
+        """Writes tokens and tags in two columns, for `read_gold`.
 
         Args:
-            path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
+            path: path of the file, which appears when it is complete; compressed if the name ends in .gz.
             sequences: the sentences that were aggregated.
 
         Returns:
             The path.
 
         Raises:
-            DataError: other sentences, or a token that no line can hold.
+            DataError: other sentences, or a token that a line cannot represent.
         """
         from crowdzoo.reading.sentences.conll_files import write_tags
 
@@ -199,17 +199,17 @@ class SequenceAggregation(Result):
         return write_tags(sequences, self.tags(), path)
 
     def to_parquet(self, folder: str | os.PathLike[str], sequences: CrowdSequences | None = None) -> Path:
-        """Writes a folder in one step; see `Result.to_parquet`.
+        """Writes a folder in a single step; see `Result.to_parquet`.
 
         Args:
-            folder: is made, with its parents. An earlier result there is replaced.
+            folder: folder to create, with its parents. An earlier result there is replaced.
             sequences: the sentences that were aggregated; with them the folder also holds `tags.txt` (`to_conll`).
 
         Returns:
             The folder.
 
         Raises:
-            DataError: the folder holds other files; they are left alone. Or other sentences.
+            DataError: the folder contains other files, which are left unchanged, or the sentences are others.
         """
         tags = None if sequences is None else partial(self.to_conll, sequences=sequences)
         return self._write(folder, {TAGS_FILE: tags})
@@ -282,10 +282,11 @@ class SequenceAggregation(Result):
 
 
 def notes_against_tags(table: SequenceTable, labels: NDArray[np.int64]) -> tuple[str, ...]:
-    """Sentences on what a reader should check before using a result; empty as a rule. See `notes_against_votes`.
+    """Returns sentences on what to check before using a result; usually none. See `notes_against_votes`.
 
-    There is one where the tags of more than a fifth of the annotated tokens are not among those with the most votes,
-    and one where no span has a type that at least a hundredth of the annotators' spans, and two of them, have.
+    One note is for tags of more than a fifth of the annotated tokens that are not among those with the most votes,
+    another for a type that no span has although at least a hundredth of the annotators' spans, and at least two, have
+    it.
 
     Args:
         table: T tokens, K classes.

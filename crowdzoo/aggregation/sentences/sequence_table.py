@@ -1,4 +1,4 @@
-"""SequenceTable: tagged sentences as the methods' arithmetic takes them."""
+"""SequenceTable: tagged sentences in the layout that the methods compute with."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SequenceTable:
-    """Sentences one after the other, as the methods' arithmetic takes them: T tokens, A annotations.
+    """Concatenated sentences in the layout that the methods compute with: T tokens, A annotations.
 
     Attributes:
-        annotations: as they came.
+        annotations: the original annotations.
         tag_set: the K classes as tags.
         starts: where each sentence begins, and the end of the last, int64 [N + 1].
-        tokens: token of each annotation, counted through all sentences, int64 [A]; rising.
-        annotators: int64 [A]; rising within a token.
-        labels: int64 [A].
-        previous: what the same annotator said of the token before, int64 [A]; K at the first token.
-        words: code of each token's text, int64 [T]; None where there is no text.
-        num_words: number of different words, 0 without text.
+        tokens: token of each annotation, counted through all sentences, int64 [A]; ascending.
+        annotators: annotator of each annotation, int64 [A]; ascending within a token.
+        labels: label of each annotation, int64 [A].
+        previous: the same annotator's label of the previous token, int64 [A]; K at the first token.
+        words: code of each token's text, int64 [T]; None without text.
+        num_words: number of distinct words, 0 without text.
     """
 
     annotations: Annotations
@@ -46,16 +46,16 @@ class SequenceTable:
 
     @classmethod
     def of(cls, sequences: CrowdSequences | Annotations, method: str, scheme: str = "BIO") -> SequenceTable:
-        """Makes the table.
+        """Creates the table.
 
         Args:
-            sequences: with its own scheme; or annotations of kind "sequence" alone: then a sentence has as many tokens
-                as were labelled, none where nobody labelled it, and there is no text.
-            method: for the message.
+            sequences: sentences with their own scheme; or only annotations of kind "sequence", where a sentence has as
+                many tokens as were labelled (none if nobody labelled it) and no text.
+            method: name of the method, for the message.
             scheme: scheme of annotations alone.
 
         Raises:
-            DataError: another kind of annotations, classes that are not tags of the scheme, or a sentence that an
+            DataError: wrong kind of annotations, classes that are not tags of the scheme, or a sentence that an
                 annotator labelled in part.
         """
         from crowdzoo.data.annotations import Annotations
@@ -71,7 +71,7 @@ class SequenceTable:
             crowd, words, codes = sequences, None, {}
             if not isinstance(crowd, Annotations):
                 raise DataError(
-                    f"{method} takes CrowdSequences, or annotations of kind 'sequence', got {type(crowd).__name__}."
+                    f"{method} needs CrowdSequences, or annotations of kind 'sequence', got {type(crowd).__name__}."
                 )
             require_kind(crowd.label_kind, method, SEQUENCE)
             tag_set = TagSet([str(name) for name in np.asarray(crowd.classes).tolist()], scheme)
@@ -80,14 +80,14 @@ class SequenceTable:
             starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         num_classes, positions = len(tag_set.classes), np.asarray(crowd.positions)
         token = starts[crowd.task_ids] + positions
-        # by annotator within a sentence, the row before is the token before
+        # sorted by annotator within a sentence, so the row before is the previous token
         order = np.lexsort((positions, crowd.annotator_ids, crowd.task_ids))
         begins = positions[order] == 0
         follows = (np.diff(token[order], prepend=-2) == 1) & (np.diff(crowd.annotator_ids[order], prepend=-1) == 0)
         number = max(crowd.num_annotators, 1)
         pairs, rows = np.unique(crowd.task_ids * number + crowd.annotator_ids, return_counts=True)
         if not (begins | follows).all() or (rows != np.diff(starts)[pairs // number]).any():
-            raise DataError(f"{method}: an annotator of a sentence labels each of its tokens once.")
+            raise DataError(f"{method}: each annotator of a sentence must label each of its tokens once.")
         tags = np.concatenate([[num_classes], crowd.labels[order]])
         previous = np.empty(len(crowd), np.int64)
         previous[order] = np.where(begins, num_classes, tags[:-1])
@@ -106,18 +106,18 @@ class SequenceTable:
 
     @property
     def num_tokens(self) -> int:
-        """T, tokens that nobody labelled included."""
+        """T, including tokens that nobody labelled."""
         return int(self.starts[-1])
 
     @property
     def firsts(self) -> NDArray[np.bool_]:
-        """Which tokens begin a sentence, bool [T]."""
+        """Marks tokens that begin a sentence, bool [T]."""
         firsts = np.zeros(self.num_tokens, bool)
         firsts[self.starts[:-1][np.diff(self.starts) > 0]] = True
         return firsts
 
     def said_spans(self) -> tuple[NDArray[np.int64], SpanTable]:
-        """Who marked which span: annotators, int64 [S], and the spans with tokens counted through all sentences."""
+        """Annotators' spans: annotators, int64 [S], and the spans with tokens counted through all sentences."""
         crowd = self.annotations
         order = np.lexsort((np.asarray(crowd.positions), crowd.annotator_ids, crowd.task_ids))
         positions = np.asarray(crowd.positions)[order]
@@ -127,13 +127,13 @@ class SequenceTable:
         return crowd.annotator_ids[order][spans.starts], SpanTable(spans.types, starts, ends)
 
     def drawn_by_task(self, drawn: Drawn | None = None) -> dict[int, dict[int, list[DrawnSpan]]]:
-        """Sentences that somebody saw, and the spans of each who did.
+        """Sentences that anybody saw, with the spans of each annotator who did.
 
         Args:
-            drawn: the spans as they were drawn; None: those of the tags.
+            drawn: spans as they were drawn; None: the spans of the tags.
         """
         crowd, spans_of_task = self.annotations, dict[int, dict[int, list[DrawnSpan]]]()
-        for row in np.flatnonzero(np.asarray(crowd.positions) == 0).tolist():  # one a (task, annotator)
+        for row in np.flatnonzero(np.asarray(crowd.positions) == 0).tolist():  # one per (task, annotator)
             task, who = int(crowd.task_ids[row]), int(crowd.annotator_ids[row])
             spans_of_task.setdefault(task, {})[who] = list(drawn[task, who]) if drawn else []
         if drawn is None:
@@ -145,7 +145,7 @@ class SequenceTable:
         return spans_of_task
 
     def as_classification(self) -> Annotations:
-        """Every token as a task of its own, 0 to T-1."""
+        """Converts each token to a task of its own, 0 to T-1."""
         from crowdzoo.data.annotations import Annotations
 
         crowd = self.annotations

@@ -1,4 +1,4 @@
-"""Span majority vote: a span is kept if more than half of the sentence's annotators marked just that span."""
+"""Span majority vote: keeps spans that more than half of the sentence's annotators marked exactly."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class SpanMajorityVote(Aggregator):
     """Votes on whole spans: same type, same first and last token.
 
     A span is kept if more than `share` of the sentence's annotators marked it; exactly that share is not enough. With a
-    share of one half or more, two spans that are kept never overlap, as an annotator would have marked both. Below,
-    they may; then the span with more votes is kept, and of equal ones the first, then the longer one, then
-    the type that comes first by name. Nothing is drawn.
+    share of at least one half, kept spans never overlap, as an annotator would have marked both. With a smaller share
+    they may; then the span with more votes is kept, ties go to the first in the text, then to the longer one, then to
+    the type that is first by name. Nothing is random.
 
     Args:
-        share: 0 to 1, 1 excluded.
-        scheme: scheme of annotations without tokens; `CrowdSequences` bring their own.
+        share: share of the annotators, 0 to 1, 1 excluded.
+        scheme: scheme of annotations without tokens; `CrowdSequences` have their own.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -47,7 +47,7 @@ class SpanMajorityVote(Aggregator):
         [['B-PER', 'I-PER', 'O']]
 
     Needs:
-        Several annotators a sentence.
+        Several annotators per sentence.
 
     Source:
         The vote on whole spans.
@@ -65,9 +65,9 @@ class SpanMajorityVote(Aggregator):
             sequences: N sentences, R annotators, K classes; not changed.
 
         Returns:
-            Labels with the spans that are kept, all others outside; they keep the scheme. `posteriors` are each token's
-            vote shares, so a label may have less than another class. Sentences that nobody labelled have no spans.
-            `skills` is the F1 of an annotator's spans against those that are kept (1 where neither has any).
+            Labels of the kept spans, all others outside; they keep the scheme. `posteriors` are each token's vote
+            shares, so the label's share may be lower than another class's. Sentences without annotations have no spans.
+            `skills` is the F1 of an annotator's spans against the kept ones (1 if neither has any).
 
         Raises:
             DataError: annotations are not of kind sequence, or do not cover whole sentences.
@@ -77,12 +77,12 @@ class SpanMajorityVote(Aggregator):
         annotator, spans = table.said_spans()
         sentence = np.searchsorted(table.starts, spans.starts, side="right") - 1
         num_types = max(len(table.tag_set.types), 1)
-        # all votes for one span are equal numbers
+        # all votes for a span have the same number
         lengths = spans.ends - spans.starts
         width = int(lengths.max(initial=0)) + 1
         key = (spans.starts * width + lengths) * num_types + spans.types
         _, example, place, votes = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
-        begins = np.asarray(crowd.positions) == 0  # one row a (task, annotator)
+        begins = np.asarray(crowd.positions) == 0  # one row per (task, annotator)
         tasks, annotators = crowd.task_ids[begins], crowd.annotator_ids[begins]
         heads = np.bincount(tasks, minlength=crowd.num_tasks)
         stands = np.flatnonzero(votes > self.share * heads[sentence[example]])
@@ -111,7 +111,7 @@ class SpanMajorityVote(Aggregator):
 def _without_overlaps(
     stands: NDArray[np.int64], votes: NDArray[np.int64], spans: SpanTable, example: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Those that stay when spans are taken in the order of the class's rule and none may overlap an earlier one."""
+    """Selects spans in the order of the class's rule, without those that overlap an earlier one."""
     chosen = example[stands]
     lengths = spans.ends[chosen] - spans.starts[chosen]
     order = np.lexsort((spans.types[chosen], -lengths, spans.starts[chosen], -votes[stands]))

@@ -1,4 +1,4 @@
-"""Span votes: spans of several annotators that overlap are one, kept if more than half of them drew it."""
+"""Span votes: merges overlapping spans of several annotators, and keeps those that more than half drew."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
     from crowdzoo.data.crowd_sequences import CrowdSequences
 
-OTHER_LABEL = 0.8  # what the intersection over union of spans with different labels is worth
+OTHER_LABEL = 0.8  # factor of the intersection over union of spans with different labels
 
 
 @dataclass(frozen=True)
 class SpanVotes(Aggregator):
-    """Votes on spans as they were drawn: side by side, inside each other, overlapping or in pieces.
+    """Votes on spans as they were drawn: side by side, nested, overlapping or in pieces.
 
-    Spans of a sentence that overlap are put together by clustering with average linkage, one of each annotator at most,
-    by intersection over union of their tokens; with other labels it counts for a fifth less. A cluster is kept if more
-    than `share` of those who saw the sentence have a span in it. Its label is that with the most votes, of equal ones
-    the first by name. Its edges are those of the span with this label that has most in common with the others, of equal
-    ones that which begins first, then the longer one. Nothing is drawn at random.
+    Overlapping spans of a sentence are clustered by average linkage, at most one per annotator, using the intersection
+    over union of their tokens, a fifth less for different labels. A cluster is kept if more than `share` of those who
+    saw the sentence have a span in it. Its label is the one with the most votes; ties go to the first by name. Its
+    edges are those of the span with this label that overlaps most with the others; ties go to the one that begins
+    first, then to the longer one. Nothing is random.
 
     Args:
-        share: 0 to 1, 1 excluded.
-        overlap: mean intersection over union of the spans of two clusters, from which on they are one; 1 takes spans
-            with the same edges and label alone.
-        scheme: scheme of annotations without tokens; `CrowdSequences` bring their own.
+        share: share of the annotators, 0 to 1, 1 excluded.
+        overlap: mean intersection over union from which on two clusters are merged; 1 merges only spans with the same
+            edges and label.
+        scheme: scheme of annotations without tokens; `CrowdSequences` have their own.
 
     Raises:
-        ConfigError: a setting that is out of range.
+        ConfigError: a setting is out of range.
 
     Example:
         >>> from crowdzoo import Annotations
@@ -55,7 +55,7 @@ class SpanVotes(Aggregator):
         [Span(type='PER', start=0, end=2)]
 
     Needs:
-        Several annotators a sentence.
+        Several annotators per sentence.
 
     Source:
         Clustering with average linkage: R. R. Sokal and C. D. Michener, 1958. The vote on clusters.
@@ -71,12 +71,12 @@ class SpanVotes(Aggregator):
         """Counts the votes.
 
         Args:
-            sequences: N sentences, R annotators, K classes; not changed. For sentences with `drawn` these spans count.
+            sequences: N sentences, R annotators, K classes; not changed. Spans in `drawn` are used if present.
 
         Returns:
-            The kept spans (`spans`; of `CrowdSequences`), and labels with the `outermost` of them. `posteriors`
-            are each token's vote shares, by tags. `skills` is the F1 of an annotator's spans against the kept ones
-            (1 where neither has any); spans are right that are the same.
+            The kept spans (`spans`, for `CrowdSequences`), and labels of the `outermost` of them. `posteriors` are each
+            token's vote shares, by tags. `skills` is the F1 of an annotator's spans against the kept ones (1 if neither
+            has any); only exactly equal spans are right.
 
         Raises:
             DataError: annotations are not of kind sequence, or do not cover whole sentences.
@@ -108,12 +108,12 @@ class SpanVotes(Aggregator):
         )
 
     def _standing(self, marked_by: dict[int, list[DrawnSpan]]) -> Iterator[tuple[DrawnSpan, float, float]]:
-        """The spans of a sentence that are kept, and their shares."""
+        """Yields the kept spans of a sentence, and their shares."""
         marked = [(span, who) for who, spans in marked_by.items() for span in spans]
         marked.sort(key=lambda vote: (vote[0].start, -vote[0].end, *vote))
         ends = np.maximum.accumulate([span.end for span, _ in marked] or [0])
         cuts = np.flatnonzero(np.array([span.start for span, _ in marked[1:]]) >= ends[:-1]) + 1
-        for first, last in pairwise([0, *cuts.tolist(), len(marked)]):  # only within these do spans overlap
+        for first, last in pairwise([0, *cuts.tolist(), len(marked)]):  # spans only overlap within these
             spans = [span for span, _ in marked[first:last]]
             if not spans:
                 continue
@@ -132,7 +132,7 @@ class SpanVotes(Aggregator):
 
 
 def _row(sequences: CrowdSequences, task: int, span: DrawnSpan, share: float, label_share: float) -> dict[str, Any]:
-    """A span that is kept, as `SequenceAggregation.spans` has it."""
+    """A kept span, as in `SequenceAggregation.spans`."""
     words = [" ".join(sequences.tokens[task][slice(*piece)]) for piece in span.fragments]
     (name,) = sequences.annotations.tasks[task : task + 1].tolist()
     about = {"task": name, "fragments": None, **span.entry(sequences.edges(task))}

@@ -1,4 +1,4 @@
-"""TokenAggregation: any method for classes, with every token as a task of its own."""
+"""TokenAggregation: any method for classes, with each token as a task."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from crowdzoo.data.crowd_sequences import CrowdSequences
 
 DECODING = ("valid", "each")
-TIE = 1e-9  # lifts the class that the method drew among equals
+TIE = 1e-9  # favours the class that the method chose among ties
 
 
 @dataclass(frozen=True)
 class TokenAggregation(Aggregator):
-    """A method for classes, applied to tokens as if they had nothing to do with each other.
+    """A method for classes, applied to tokens as independent tasks.
 
     Args:
         method: a key of `METHODS`, such as "dawid-skene".
         decoding: "valid": the labels of a sentence are the path of tags with the greatest product of posteriors among
-            those that keep the scheme (no I- without its B-). "each": the method's own label of each token, as the
-            literature has it.
-        scheme: scheme of annotations without tokens; `CrowdSequences` bring their own.
-        settings: the method's own arguments.
+            those that keep the scheme (no I- without its B-). "each": the method's label of each token, as in the
+            literature.
+        scheme: scheme of annotations without tokens; `CrowdSequences` have their own.
+        settings: arguments of the method.
 
     Raises:
         ConfigError: an unknown method or setting, or a value out of range.
@@ -52,7 +52,7 @@ class TokenAggregation(Aggregator):
         [['B-PER', 'I-PER', 'O']]
 
     Needs:
-        What the method for classes needs, a token being a task.
+        What the method for classes needs, with tokens as tasks.
 
     Source:
         That of the method for classes.
@@ -79,17 +79,17 @@ class TokenAggregation(Aggregator):
             sequences: N sentences, R annotators, K classes; not changed.
 
         Returns:
-            Posteriors, confusions, skills, likelihood and history of the method. Tokens that nobody labelled get
-            what the method gives a task without annotations. `transitions` is None.
+            Posteriors, confusions, skills, likelihood and history of the method. Tokens without annotations are treated
+            as tasks without annotations. `transitions` is None.
 
         Raises:
             DataError: annotations are not of kind sequence, do not cover whole sentences, or do not suit the method.
 
         Warns:
-            ConvergenceWarning: the method's.
+            ConvergenceWarning: from the method.
         """
         table = self.table(sequences)
-        with ignored(VotesWarning):  # the result has notes of its own
+        with ignored(VotesWarning):  # the result has its own notes
             token_result = result_of(self.of_tokens, table.as_classification())
         return self.result(table, token_result)
 
@@ -99,7 +99,7 @@ class TokenAggregation(Aggregator):
         return aggregator_named(FOR_CLASSES, self.method, self.settings)
 
     def table(self, sequences: CrowdSequences | Annotations) -> SequenceTable:
-        """The sentences as a table.
+        """Converts the sentences to a table.
 
         Raises:
             DataError: annotations are not of kind sequence, or do not cover whole sentences.
@@ -107,11 +107,11 @@ class TokenAggregation(Aggregator):
         return SequenceTable.of(sequences, "TokenAggregation", self.scheme)
 
     def result(self, table: SequenceTable, token_result: Aggregation) -> SequenceAggregation:
-        """What `fit` gives.
+        """Creates the result of `fit`.
 
         Args:
             table: T tokens.
-            token_result: what the method found for its tokens.
+            token_result: result of the method for these tokens.
         """
         labels = token_result.labels
         if self.decoding == "valid":
@@ -124,13 +124,13 @@ class TokenAggregation(Aggregator):
 def valid_labels(
     posteriors: NDArray[np.float64], labels: NDArray[np.int64], starts: NDArray[np.int64], tag_set: TagSet
 ) -> NDArray[np.int64]:
-    """The path with the greatest product of posteriors among those that keep the scheme, int64 [T].
+    """Finds the path with the greatest product of posteriors among those that keep the scheme, int64 [T].
 
     Args:
-        posteriors: [T, K].
-        labels: what each token has by itself, int64 [T]; among paths of equal weight, that with most of these wins.
-        starts: int64 [N + 1].
-        tag_set: tag set of K classes.
+        posteriors: class probabilities, [T, K].
+        labels: label of each token by itself, int64 [T]; paths of equal weight with more of these win.
+        starts: where each sentence begins, int64 [N + 1].
+        tag_set: the K classes as tags.
     """
     first, after, last = tag_set.follows()
     weights = np.log(np.maximum(posteriors, TINY))

@@ -1,11 +1,11 @@
-"""The aggregators on Apache Beam: the local engine's kernels over blocks in files, added up by Beam.
+"""Aggregators on Apache Beam: the local engine's kernels over blocks in files, summed by Beam.
 
-What crosses workers is a path of a block, never an annotation, or a value made of arrays, with a coder of its own
-(`crowdzoo.large.beam.coding`); nothing relies on one process or a global. Each worker gets all parameters as a side
-input, and gives one table of counts.
+Workers exchange paths of blocks, never annotations, or values made of arrays, which have their own coder
+(`crowdzoo.large.beam.coding`); nothing depends on a single process or a global. Each worker gets all parameters as a
+side input, and returns one table of counts.
 
-`fit` and `aggregate` run a few iterations per pipeline and stop when the run has converged. Parameters cross from one
-pipeline to the next as a checkpoint in a folder, from which a later call goes on after a crash.
+`fit` and `aggregate` run a few iterations per pipeline and stop when the run has converged. Parameters are passed from
+one pipeline to the next as a checkpoint in a folder, from which a later call continues after a crash.
 
 DirectRunner tries to download another runner first: pass `--runner=FnApiRunner`.
 """

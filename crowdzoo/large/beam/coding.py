@@ -1,4 +1,4 @@
-"""What crosses from worker to worker on Beam, and its coder; `crowdzoo.aggregation.engine.coding` has the bytes."""
+"""Values that workers exchange on Beam, and their coder; `crowdzoo.aggregation.engine.coding` defines the bytes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from crowdzoo.aggregation.engine.right_wrong import Answers, Cells
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.large.forms import BlockPosteriors, RatingSums, Tally
 
-# Whoever needs `decode` and `encode` on Beam imports them from here, so that its kinds of values are known
+# Import `decode` and `encode` from here for Beam, so that its types of values are registered
 __all__ = ["Starts", "ValueCoder", "decode", "encode"]
 
 
 @dataclass(frozen=True, eq=False)
 class Starts:
-    """Of each start its `Run`, or the `Tally` of some blocks; None where it needs none."""
+    """The `Run` of each start, or its `Tally` over some blocks; None if not needed."""
 
     parts: tuple[Any, ...]
 
     @property
     def done(self) -> bool:
-        """Whether all runs are."""
+        """Whether all runs are done."""
         return all(run.done for run in self.parts)
 
 
@@ -36,18 +36,18 @@ KINDS.update({kind: tuple(field.name for field in fields(kind)) for kind in DATA
 
 
 class ValueCoder(coders.Coder):
-    """Beam's way to `encode` and `decode`; registered for all kinds of values."""
+    """Coder that applies `encode` and `decode`; registered for all types of values."""
 
     def encode(self, value: Any) -> bytes:
-        """Bytes of a value."""
+        """Converts a value to bytes."""
         return encode(value)
 
     def decode(self, encoded: bytes) -> Any:
-        """The value."""
+        """Converts bytes to a value."""
         return decode(encoded)
 
     def estimate_size(self, value: Any) -> int:
-        """Beam asks often, for its metrics alone; so nothing is encoded."""
+        """Beam asks often, only for its metrics, so nothing is encoded."""
         return 0
 
     def is_deterministic(self) -> bool:

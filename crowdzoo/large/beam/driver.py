@@ -1,4 +1,4 @@
-"""fit and aggregate: pipelines of a few iterations each, and checkpoints between them."""
+"""fit and aggregate: pipelines of a few iterations each, with checkpoints between them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from crowdzoo.large.forms import BlockPosteriors, Form, form_of, job_of
 _log = logging.getLogger(__name__)
 
 MIN_ANNOTATIONS, MAX_ANNOTATIONS = 2**14, 2**20  # of a block
-BLOCKS = 64  # at least so many, if they are not small then
-ITERATIONS, ITERATIONS_ON_FLINK = 25, 8  # a pipeline
-OFTEN_FLINK = ("FlinkRunner", "PortableRunner")  # the latter's job server may be Flink's; it does not say
+BLOCKS = 64  # minimum number of blocks, unless they would be small
+ITERATIONS, ITERATIONS_ON_FLINK = 25, 8  # per pipeline
+OFTEN_FLINK = ("FlinkRunner", "PortableRunner")  # the job server of the latter may be Flink's, which is not visible
 AT_LEAST_ONE = Number(1, whole=True, optional=True)
 NOT_NEGATIVE = Number(0, whole=True)
 POSITIVE = Number(0, above=True, optional=True)
@@ -45,11 +45,11 @@ MOST_SECONDS = 60  # between a failure and the retry
 
 
 class RetryOptions(PipelineOptions):
-    """Arguments of `fit` that components read from the options that TFX gives them."""
+    """Arguments of `fit` that components read from TFX's pipeline options."""
 
     @classmethod
     def _add_argparse_args(cls, parser: ArgumentParser) -> None:
-        parser.add_argument("--crowdzoo_retries", type=int, default=0, help="times a failed pipeline is run again")
+        parser.add_argument("--crowdzoo_retries", type=int, default=0, help="number of retries of a failed pipeline")
         parser.add_argument("--crowdzoo_timeout", type=float, help="seconds after which a pipeline has failed")
 
 
@@ -68,37 +68,39 @@ def fit(
     retries: int = 0,
     timeout: float | None = None,
 ) -> Run:
-    """Fits an aggregator with one pipeline per few iterations, until it has converged.
+    """Fits an aggregator with a sequence of pipelines of a few iterations each, until it has converged.
 
     Args:
-        read_blocks: gives a pipeline's PCollection[Block], such as `lambda pipeline: pipeline | beam.Create(blocks)`,
-            or by reading files; at least one block, if an empty one. Blocks of ratings are made by `Block.of_ratings`;
-            if their mean is more than a thousand deviations from zero, take it from them first.
-        aggregator: the settings, see `aggregate`.
+        read_blocks: function from a pipeline to PCollection[Block], such as
+            `lambda pipeline: pipeline | beam.Create(blocks)`, or one that reads files; at least one block, which may be
+            empty. Create blocks of ratings by `Block.of_ratings`; if their mean is more than a thousand deviations from
+            zero, subtract it first.
+        aggregator: aggregator with the settings, see `aggregate`.
         num_annotators: R.
         num_classes: K; 0 for ratings.
-        make_pipeline: gives a fresh pipeline each time it is called.
-        folder: where blocks and checkpoints go, on a file system that all workers and the caller see. They are removed
-            when the fit is complete; if it was killed, the next call with the same arguments goes on from the last one.
-        initial: where the first start begins, else as the aggregator's `fit`.
-        iterations_per_pipeline: how many. A graph of more is slower to build, and runs past convergence; between
-            pipelines a checkpoint is written. Default: 25; on Flink 8, since its planner's time doubles with each
-            iteration, and its memory for what goes between steps is small.
-        data_id: what identifies the data, so that a checkpoint of other data is not taken for its own.
-        threads_per_worker: that a worker's kernels use; None: all cores where the runner has one worker in this
-            process, else one.
-        retries: how often a pipeline that failed is run again, each from the last complete checkpoint: on a cluster
-            of which a worker or a master may die. A warning says what failed. The first retry waits a second, each
-            further one twice as long, a minute at most. Errors in the data or settings are raised at once.
-        timeout: seconds after which a pipeline is cancelled and has failed, on runners that run it elsewhere: Flink
-            waits without end for a worker that died while it started. Default: none.
+        make_pipeline: function that returns a new pipeline in each call.
+        folder: folder for blocks and checkpoints, on a file system that all workers and the caller can access. They are
+            removed when the fit is complete; if it was killed, the next call with the same arguments continues from the
+            last checkpoint.
+        initial: starting point of the first start. Default: as the aggregator's `fit`.
+        iterations_per_pipeline: number of iterations per pipeline. A larger graph is slower to build, and runs past
+            convergence; a checkpoint is written after each pipeline. Default: 25; on Flink 8, as its planner's time
+            doubles with each iteration, and its memory for data between steps is small.
+        data_id: identifier of the data, so that a checkpoint of other data is not used.
+        threads_per_worker: threads of a worker's kernels; None: all cores if the runner has one worker in this process,
+            else one.
+        retries: number of retries of a failed pipeline, each from the last complete checkpoint, for clusters whose
+            workers or masters may die. A warning describes the failure. The first retry waits a second, each further
+            one twice as long, at most a minute. Errors in the data or settings are raised at once.
+        timeout: seconds after which a pipeline is cancelled as failed, on runners outside this process: Flink waits
+            indefinitely for a worker that died while it started. Default: none.
 
     Returns:
-        The best start's `Run`.
+        The `Run` of the best start.
 
     Raises:
-        ConfigError: `folder` holds a checkpoint of other settings or other data; an aggregator that has no form on
-            Beam; a setting that is out of range.
+        ConfigError: `folder` has a checkpoint of other settings or data, the aggregator has no form on Beam, or a
+            setting is out of range.
     """
     form = form_of(aggregator, num_annotators, num_classes)
     place = Folder(folder)
@@ -130,26 +132,26 @@ def aggregate(
     retries: int = 0,
     timeout: float | None = None,
 ) -> Aggregation | RatingAggregation:
-    """What `aggregator.fit(annotations, gold, initial)` gives, computed on Beam; equal to 1e-6.
+    """Returns the result of `aggregator.fit(annotations, gold, initial)` to 1e-6, computed on Beam.
 
     Args:
-        annotations: what the aggregator's `fit` takes: annotations of classes, or ratings.
-        aggregator: a local aggregator, whose settings are used. For classes a MajorityVote, DawidSkene,
-            OneCoinDawidSkene or Robust; for ratings a RatingMean or RatingMedian.
-        make_pipeline: gives a fresh pipeline each time it is called.
-        folder: for blocks, checkpoints and posteriors, on a file system that all workers and the caller see; is made,
-            and what was written there is removed at the end.
+        annotations: annotations of classes, or ratings.
+        aggregator: a local aggregator with the settings: for classes MajorityVote, DawidSkene, OneCoinDawidSkene or
+            Robust; for ratings RatingMean or RatingMedian.
+        make_pipeline: function that returns a new pipeline in each call.
+        folder: folder for blocks, checkpoints and posteriors, on a file system that all workers and the caller can
+            access; it is created, and files written there are removed at the end.
         gold: known class codes, int [N], -1 where unknown; for classes only.
-        initial: as the aggregator's `fit` takes it; for classes only.
-        max_annotations: most annotations a block. Default: a 64th of all, between 2**14 and 2**20.
+        initial: as in the aggregator's `fit`; for classes only.
+        max_annotations: maximum number of annotations per block. Default: a 64th of all, between 2**14 and 2**20.
         iterations_per_pipeline: see `fit`.
         threads_per_worker: see `fit`.
         retries: see `fit`.
         timeout: see `fit`.
 
     Raises:
-        ConfigError: an aggregator that has no form on Beam, or see `fit`.
-        DataError: annotations, gold or initial do not fit.
+        ConfigError: the aggregator has no form on Beam, or see `fit`.
+        DataError: annotations, gold or initial do not match.
     """
     job = job_of(aggregator, annotations, gold, initial)
     form, place, (params, shares) = job.form, Folder(folder), job.begin
@@ -181,16 +183,16 @@ def aggregate(
 
 
 class Posteriors(beam.PTransform):
-    """What a run of `fit` says of the tasks of a PCollection[Block]; gives a PCollection[BlockPosteriors].
+    """Applies a run of `fit` to the tasks of a PCollection[Block]; returns a PCollection[BlockPosteriors].
 
     Args:
-        aggregator: the settings, for classes or ratings.
-        run: what `fit` gave; becomes part of the graph.
+        aggregator: aggregator with the settings, for classes or ratings.
+        run: result of `fit`; becomes part of the graph.
         num_annotators: R.
         num_classes: K; 0 for ratings.
 
     Raises:
-        ConfigError: an aggregator that has no form on Beam.
+        ConfigError: the aggregator has no form on Beam.
     """
 
     def __init__(self, aggregator: Any, run: Run, num_annotators: int, num_classes: int):
@@ -198,27 +200,27 @@ class Posteriors(beam.PTransform):
         self.form, self.run = form_of(aggregator, num_annotators, num_classes), run
 
     def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
-        """Each block by itself."""
+        """Processes each block independently."""
         state = pcoll.pipeline | "Run" >> beam.Create([Starts((self.run,))])
         answer = beam.ParDo(Answer(self.form), AsSingleton(state)).with_output_types(Pair[str, BlockPosteriors])
         return pcoll | "Answer" >> answer | "Found" >> beam.Values()
 
 
 def fits_one_block(annotations: Annotations, pipeline: beam.Pipeline) -> bool:
-    """Whether `aggregate` would make a single block, and the runner's only worker is this process.
+    """Whether `aggregate` would use a single block, and the runner's only worker is this process.
 
-    The aggregator's own `fit` then gives the same result without the cost of pipelines, which is some hundredths of a
-    second for each iteration, of which a small table may need hundreds.
+    Then the aggregator's own `fit` gives the same result without the cost of pipelines, some hundredths of a second per
+    iteration; a small table may need hundreds of iterations.
 
     Args:
-        annotations: what would be aggregated.
+        annotations: annotations to aggregate.
         pipeline: one of the pipelines that would run.
     """
     return len(annotations) <= MIN_ANNOTATIONS and _is_alone(pipeline)
 
 
 def _is_alone(pipeline: beam.Pipeline) -> bool:
-    """Whether the runner has one worker, in this process, which so may use all cores."""
+    """Whether the runner has one worker, in this process, which may thus use all cores."""
     if type(pipeline.runner).__name__ not in ("FnApiRunner", "DirectRunner", "SwitchingDirectRunner"):
         return False
     options = (pipeline.options or PipelineOptions()).view_as(DirectOptions)
@@ -227,7 +229,7 @@ def _is_alone(pipeline: beam.Pipeline) -> bool:
 
 @dataclass
 class _Driver:
-    """Pipelines one after the other, and the checkpoints between them."""
+    """Runs pipelines one after the other, with checkpoints between them."""
 
     form: Form
     folder: Folder
@@ -236,11 +238,11 @@ class _Driver:
     threads: int | None
     retries: int
     timeout: float | None
-    has_given: bool = False  # whether there are files of posteriors to begin from
-    paths: list[str] = field(default_factory=list)  # of blocks
+    has_given: bool = False  # whether there are files of first posteriors
+    paths: list[str] = field(default_factory=list)  # paths of blocks
     identity: str = ""
-    number: int = -1  # of the last checkpoint
-    state: Any = None  # in it
+    number: int = -1  # number of the last checkpoint
+    state: Any = None  # state in the last checkpoint
 
     def __post_init__(self) -> None:
         AT_LEAST_ONE.checked("", "iterations_per_pipeline", self.iterations)
@@ -250,7 +252,7 @@ class _Driver:
         self.folder.make()
 
     def begin(self, params: Any, data_id: str, write: Callable[[], None] | None = None) -> None:
-        """Takes up the last checkpoint, or makes the first one, after what else there is to `write`."""
+        """Continues from the last checkpoint, or creates the first one after calling `write`."""
         state = Starts((Run(params), *[Run(None)] * (self.form.starts - 1)))
         about = repr((self.form.identity, data_id)).encode() + encode(state)
         self.identity = hashlib.blake2b(about, digest_size=16).hexdigest()
@@ -262,9 +264,9 @@ class _Driver:
             self._read_last()
 
     def run(self, find: bool) -> Run:
-        """The best start, once all are done.
+        """Returns the best start, once all are done.
 
-        With `find`, the pipeline that ends with that writes the posteriors, too.
+        With `find`, the last pipeline also writes the posteriors.
         """
         found = False
         while not self.state.done or (find and not found):
@@ -273,12 +275,12 @@ class _Driver:
         return best_of(self.state.parts)
 
     def _advance(self, find: bool) -> None:
-        """One pipeline, and the checkpoint that it writes."""
-        self._read_last()  # a pipeline that failed may have written its checkpoint before
-        self.folder.clean("posteriors-")  # all that are here will be read
+        """Runs one pipeline, and reads the checkpoint that it writes."""
+        self._read_last()  # a failed pipeline may have written its checkpoint before it failed
+        self.folder.clean("posteriors-")  # all files there will be read
         with self.pipeline() as pipeline:
             threads = self.threads or (num_threads() if _is_alone(pipeline) else 1)
-            # dealt out: else one worker reads them all
+            # reshuffled, otherwise one worker reads them all
             paths = pipeline | "Paths" >> beam.Create(self.paths) | "Spread" >> beam.Reshuffle()
             last = pipeline | "Last" >> beam.Create([self.folder.manifest(self.number)])
             state = last | "State" >> beam.Map(lambda path: read_value(path)[1]).with_output_types(Starts)
@@ -297,7 +299,7 @@ class _Driver:
         self.folder.clean("checkpoint-", but=self.number)
 
     def _steps(self, pipeline: beam.Pipeline) -> int:
-        """How many passes a pipeline has: one that counts for the start, and one for each iteration."""
+        """Number of passes of a pipeline: one that counts for the start, and one per iteration."""
         passes = [len(run.history) + (run.params is not None) for run in self.state.parts if not run.done]
         if not passes:
             return 0
@@ -306,19 +308,19 @@ class _Driver:
         return min(most, self.form.max_iter + 2 - min(passes) if self.form.max_iter else 1)
 
     def _read_last(self) -> None:
-        """The last checkpoint, if it is not the one that is here."""
+        """Reads the last checkpoint, unless it is already loaded."""
         last = self.folder.last()
         if last <= self.number:
             return
         path = self.folder.manifest(last)
         identity, state = read_value(path)
         if identity != self.identity:
-            raise ConfigError(f"{path} is a checkpoint of other data or settings: give an empty folder.")
+            raise ConfigError(f"{path} is a checkpoint of other data or settings: use an empty folder.")
         self.number, self.state = last, state
 
     @contextmanager
     def pipeline(self) -> Iterator[beam.Pipeline]:
-        """A pipeline, which runs at the end of the block."""
+        """Yields a pipeline, which runs at the end of the block."""
         pipeline = self.make_pipeline()
         if self.timeout is None:
             with pipeline:
@@ -328,18 +330,18 @@ class _Driver:
         result = pipeline.run()
         state = result.wait_until_finish(duration=max(1, int(1000 * self.timeout)))
         if not PipelineState.is_terminal(state):
-            with suppress(Exception):  # whom it is asked of may be what does not answer
+            with suppress(Exception):  # the runner to ask may be the one that does not answer
                 result.cancel()
             raise TimeoutError(f"it has not ended after {self.timeout:g} s")
 
     def _retried(self, run_pipeline: Callable[[], None]) -> None:
-        """Runs a pipeline, and again if it fails."""
+        """Runs a pipeline, and retries it if it fails."""
         for retry in itertools.count(1):
             try:
                 return run_pipeline()
             except CrowdzooError:
                 raise
-            except Exception as error:  # each runner has its own
+            except Exception as error:  # each runner has its own type
                 if retry > self.retries:
                     raise
                 seconds = min(2 ** (retry - 1), MOST_SECONDS)

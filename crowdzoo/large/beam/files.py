@@ -1,4 +1,4 @@
-"""Files between pipelines on Beam, on any file system that Beam knows."""
+"""Files between pipelines on Beam, on any file system that Beam supports."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ STARTS = "checkpoint-", "block-", "posteriors-"
 
 
 def write_value(path: str, value: Any) -> str:
-    """Writes under a name of its own and renames: a worker that dies leaves no half file, and one may do it again."""
+    """Writes to a temporary name and renames, so that dying workers leave no partial files, and retries work."""
     draft = f"{path}.{uuid4().hex}"
     with FileSystems.create(draft, mime_type=MIME) as file:
         file.write(value if isinstance(value, bytes) else encode(value))
     try:
         FileSystems.rename([draft], [path])
-    except BeamIOError:  # HDFS renames to no name that is taken
+    except BeamIOError:  # HDFS does not rename to an existing name
         FileSystems.delete([path])
         FileSystems.rename([draft], [path])
     return path
@@ -42,70 +42,70 @@ def read_value(path: str) -> Any:
 
 
 def read_block(path: str) -> Any:
-    """Reads a block; where its file is at hand, maps it: new memory would cost more than what is done with it."""
+    """Reads a block; maps it if the file is local, as allocating memory would cost more than processing it."""
     return decode_in_place(_mapped(Path(path))) if os.path.isfile(path) else read_value(path)
 
 
 def _mapped(path: Path) -> NDArray[np.uint8]:
-    """A file's bytes, mapped; what is written to them would stay in this process (kernels are compiled for that)."""
+    """Maps the bytes of a file; changes to them are not written to the file (kernels need writeable memory)."""
     with open(path, "rb") as file:
         return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8)
 
 
 class Folder:
-    """The names of a fit's files. It goes to the workers, so it holds nothing but its path.
+    """File names of a fit. It is sent to the workers, so it contains only its path.
 
-    A checkpoint is a manifest. Number 0 is what a fit begins from, with one file per block where there are posteriors
-    to begin from; the manifest is written last, and without it they count for nothing.
+    A checkpoint is a manifest. Number 0 is the starting point of a fit, with one file per block if there are first
+    posteriors; the manifest is written last, and the files are ignored without it.
 
     Args:
         path: path of the folder.
     """
 
     def __init__(self, path: str):
-        self.path = path.rstrip("/") or "/"  # Beam finds nothing behind two in a row
+        self.path = path.rstrip("/") or "/"  # Beam finds nothing after two in a row
 
     def make(self) -> None:
-        """Makes the folder if it is not there.
+        """Creates the folder if it does not exist.
 
         Raises:
-            ConfigError: Beam would take its name for a pattern, and so not find what is in it.
+            ConfigError: Beam would interpret its name as a pattern, and not find its files.
         """
         if set("*?[") & set(self.path):
-            raise ConfigError(f"folder must have none of *, ? and [ in its name, got {self.path!r}.")
+            raise ConfigError(f"folder must not have *, ? or [ in its name, got {self.path!r}.")
         if not FileSystems.exists(self.path):
             FileSystems.mkdirs(self.path)
 
     def block(self, number: int) -> str:
-        """A block; its number, or its first task."""
+        """Path of a block, by its number or its first task."""
         return FileSystems.join(self.path, f"block-{number:012d}.bin")
 
     def manifest(self, number: int) -> str:
-        """Of a checkpoint."""
+        """Path of the manifest of a checkpoint."""
         return FileSystems.join(self.path, f"checkpoint-{number:06d}.manifest")
 
     def given(self, block: str) -> str:
-        """Posteriors that the tasks of the block of that path begin from."""
+        """Path of the first posteriors of a block's tasks, by the path of the block."""
         return FileSystems.join(self.path, f"checkpoint-{0:06d}-given-{FileSystems.split(block)[1]}")
 
     def posteriors(self, block: str) -> str:
-        """What was found for a block."""
+        """Path of the results for a block."""
         return FileSystems.join(self.path, f"posteriors-{FileSystems.split(block)[1]}")
 
     def found(self, start: str, end: str = ".bin") -> list[str]:
-        """Paths of the files whose names start and end so, in order."""
+        """Paths of the files with this prefix and suffix, in order."""
         matched = FileSystems.match([FileSystems.join(self.path, start + "*")])[0].metadata_list
         return sorted(item.path for item in matched if item.path.endswith(end))
 
     def last(self) -> int:
-        """Number of the last whole checkpoint; -1 without any."""
+        """Number of the last complete checkpoint; -1 if there is none."""
         return max((int(path[-15:-9]) for path in self.found("checkpoint-", ".manifest")), default=-1)
 
     def clean(self, *starts: str, but: int | None = None) -> None:
-        """Removes files whose names start so (default: all), half ones too, but for a checkpoint of that number."""
+        """Removes files with these prefixes (default: all), also partial ones, except for the checkpoint `but`."""
         kept = None if but is None else self.manifest(but).removesuffix(".manifest")
         paths = [path for start in starts or STARTS for path in self.found(start, "")]
-        for manifests in (True, False):  # first: what is left when this is cut short is then no checkpoint
+        for manifests in (True, False):  # manifests first: if interrupted, no checkpoint remains
             some = [path for path in paths if path.endswith(".manifest") == manifests]
             if some := [path for path in some if kept is None or not path.startswith(kept)]:
                 FileSystems.delete(some)
@@ -113,7 +113,7 @@ class Folder:
     # === What workers read and write ===
 
     def write_block(self, block: Any) -> str:
-        """Writes a block under its first task, which no other block has."""
+        """Writes a block under its first task, which is unique."""
         return write_value(self.block(int(block.tasks[0]) if len(block.tasks) else -1), block)
 
     def write_manifest(self, state: Starts, number: int, identity: str) -> str:
@@ -121,16 +121,16 @@ class Folder:
         return write_value(self.manifest(number), (identity, state))
 
     def write_posteriors(self, keyed: tuple[str, BlockPosteriors]) -> str:
-        """Writes what was found for a block."""
+        """Writes the results for a block."""
         return write_value(self.posteriors(keyed[0]), keyed[1])
 
     def read_posteriors(self, num_tasks: int, num_columns: int) -> BlockPosteriors:
-        """Of all tasks, from all files."""
+        """Reads the results for all tasks from all files."""
         posteriors = np.empty((num_tasks, num_columns))
         labels = np.full(num_tasks, -1, np.int64)
         for path in self.found("posteriors-"):
             found = read_value(path)
             posteriors[found.tasks], labels[found.tasks] = found.posteriors, found.labels
         if (labels < 0).any():
-            raise DataError(f"{(labels < 0).sum():,} of {num_tasks:,} tasks came back without posteriors.")
+            raise DataError(f"{(labels < 0).sum():,} of {num_tasks:,} tasks have no posteriors.")
         return BlockPosteriors(np.arange(num_tasks), posteriors, labels)

@@ -1,4 +1,4 @@
-"""Steps: a pass over all blocks, what follows from it, and what the last parameters say of the tasks."""
+"""Steps: a pass over all blocks, the next parameters, and the results of the last parameters for the tasks."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from crowdzoo.large.beam.coding import Starts
 from crowdzoo.large.beam.files import Folder, read_block, read_value
 from crowdzoo.large.forms import BlockPosteriors, Form, Tally
 
-AHEAD = 16  # blocks a thread, after which it waits for the others
+AHEAD = 16  # blocks per thread, after which it waits for the others
 
 
 class Expect(beam.DoFn):
-    """A pass over a bundle's blocks, which are added up in a table for each start and thread.
+    """A pass over a bundle's blocks, which are summed in one table per start and thread.
 
-    Out come the sums, once, under the key 0; and "paths" of the blocks for the next pass.
+    The output is the sums, once, under the key 0; and "paths" of the blocks for the next pass.
 
     Args:
-        form: of the method.
-        threads: that count at the same time.
-        given: the folder that has posteriors to begin from; None without any.
+        form: form of the method.
+        threads: number of threads that count in parallel.
+        given: folder with first posteriors; None if there are none.
     """
 
     def __init__(self, form: Form, threads: int, given: Folder | None):
@@ -37,13 +37,13 @@ class Expect(beam.DoFn):
         self.form, self.threads, self.given = form, threads, given
 
     def start_bundle(self) -> None:
-        """Forgets the last bundle."""
+        """Clears the state of the last bundle."""
         self.totals: list[dict[int, Tally]] = [{} for _ in range(self.threads)]
         self.waiting: list[str] = []
         self.state: Starts | None = None
 
     def process(self, element: str, state: Starts) -> Iterator[TaggedOutput]:
-        """Counts a block, now or with the next ones; gives what is done."""
+        """Counts a block, now or with the next ones; yields finished ones."""
         if self.state is None:
             self.state = state
             runs = {start: run for start, run in enumerate(state.parts) if not run.done}
@@ -57,7 +57,7 @@ class Expect(beam.DoFn):
                 yield TaggedOutput("paths", path)
 
     def finish_bundle(self) -> Iterator[Any]:
-        """The last blocks, and the bundle's sums."""
+        """Yields the last blocks, and the bundle's sums."""
         if self.state is None:
             return
         for path in self._work():
@@ -76,7 +76,7 @@ class Expect(beam.DoFn):
         return paths
 
     def _count(self, jobs: Sequence[tuple[dict[int, Tally], list[str]]]) -> None:
-        """Adds blocks to the totals that their paths belong to."""
+        """Adds blocks to the totals of their paths."""
         for totals, paths in jobs:
             for path in paths:
                 block = read_block(path)
@@ -90,7 +90,7 @@ class Expect(beam.DoFn):
 
 
 def next_starts(keyed: tuple[int, Iterable[Starts]], form: Form, state: Starts) -> Starts:
-    """M-step of each start that is not done."""
+    """M-step of each unfinished start."""
     totals: list[Any] = [None] * len(state.parts)
     for sums in keyed[1]:
         for start, part in enumerate(sums.parts):
@@ -103,21 +103,21 @@ def next_starts(keyed: tuple[int, Iterable[Starts]], form: Form, state: Starts) 
 def step(
     paths: beam.PCollection, state: beam.PCollection, form: Form, threads: int, given: Folder | None, label: str
 ) -> tuple[beam.PCollection, beam.PCollection]:
-    """A pass over all blocks, and the parameters that follow: paths and one Starts.
+    """A pass over all blocks, and the next parameters: paths and one Starts.
 
-    Paths are passed from step to step, so that an output has few readers: Flink keeps a copy and buffers of its own for
+    Paths are passed from step to step, so that an output has few readers: Flink keeps a copy and separate buffers for
     each of them.
     """
     expect = beam.ParDo(Expect(form, threads, given), AsSingleton(state)).with_output_types(Pair[int, Starts])
     found = paths | f"Expect{label}" >> expect.with_outputs("paths", main="sums")
-    # `with_output_types` takes hints of tagged outputs only in newer versions of Beam
+    # `with_output_types` accepts hints of tagged outputs only in newer versions of Beam
     found["paths"].element_type = str
     maximise = beam.Map(next_starts, form, AsSingleton(state)).with_output_types(Starts)
     return found["paths"], found["sums"] | f"Group{label}" >> beam.GroupByKey() | f"Maximise{label}" >> maximise
 
 
 class Answer(beam.DoFn):
-    """What the best start says of blocks; nothing until all starts are done."""
+    """Results of the best start for blocks; none until all starts are done."""
 
     def __init__(self, form: Form):
         super().__init__()
@@ -128,7 +128,7 @@ class Answer(beam.DoFn):
         self.answer: Any = None
 
     def process(self, element: Any, state: Starts) -> Iterator[tuple[str, BlockPosteriors]]:
-        """Of a block, or of a block's path; with the path."""
+        """Processes a block, or the path of a block; yields the path and the results."""
         if not state.done:
             return
         if self.answer is None:
