@@ -1,4 +1,4 @@
-"""`crowdzoo aggregate`: one label for each task out of the annotators' labels."""
+"""`crowdzoo aggregate`: one label per task from the annotators' labels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
     from crowdzoo.data.annotations import Annotations
 
-# Columns of a table of any kind of label, as one may replace another
+# Columns of the tables of all kinds of labels, since one may replace another
 COLUMNS = (
     r"^task,((position,)?label,label_code,probability|estimate,standard_error|score,rank|labels,annotations"
     r"|(text|regions),confidence)(,(settled|accepted|group|annotations|answers_to_settle|posteriors|difficulty"
@@ -37,7 +37,7 @@ COLUMNS = (
 
 
 def is_result(path: Path) -> bool:
-    """Whether `crowdzoo aggregate` wrote a table that nobody edited since, or a folder and nothing else is in it."""
+    """Whether a table was written by `crowdzoo aggregate` and not edited since, or a folder contains only its files."""
     if path.is_dir():
         from crowdzoo.aggregation.result_files import RESULT_FILES
 
@@ -46,7 +46,7 @@ def is_result(path: Path) -> bool:
 
 
 def _is_edited(path: Path) -> bool:
-    """Whether a table has the line ends of a spreadsheet, or a label with the code of another one."""
+    """Whether a table has the line endings of a spreadsheet, or inconsistent labels and codes."""
     if path.suffix == ".csv":
         with open(path, "rb") as file:
             if file.readline().endswith(b"\r\n"):
@@ -64,7 +64,7 @@ def _is_edited(path: Path) -> bool:
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     options.add_annotations(command)
     method = {
         "--method NAME": "aggregation method (default robust; sentences: bsc-seq; ratings: rating-em; preferences: "
@@ -139,13 +139,13 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_outputs(command, ("annotations", "gold", "annotator_table", "earlier"), *outputs)
 
 
-# Options that several labels per task, or covariates, do not go with
+# Options that do not work with several labels per task, or with covariates
 NOT_MULTI_LABEL = ("classes", "wide", "accept_error", "ordered", "earlier")
 NOT_COVARIATES = ("platform", "rankings", "only", "exclude", *options.TIMES, "label_separator", "annotator_separator")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Reads, aggregates, writes the result and prints a summary."""
+    """Read, aggregate, write the result and print a summary."""
     kind = options.checked_kind(arguments, NOT_MULTI_LABEL)
     ending = arguments.out.suffix[1:]
     if ending in TABLE_FORMATS and arguments.format not in (None, ending):
@@ -196,7 +196,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _read(arguments: argparse.Namespace, kind: Kind, prior: Aggregation | None = None) -> tuple[Any, Any]:
-    """The annotations, with the annotators and classes of an earlier result, and what is known of their tasks."""
+    """The annotations, with annotators and classes of an earlier result, and gold of their tasks."""
     crowd = kind.reading.read(arguments.annotations, **options.reading_options(arguments, kind))
     if prior is not None:
         from crowdzoo.aggregation.classes.history import with_prior
@@ -208,7 +208,7 @@ def _read(arguments: argparse.Namespace, kind: Kind, prior: Aggregation | None =
 def _write(
     arguments: argparse.Namespace, kind: Kind, result: Any, crowd: Annotations, gold: Any, **instead: Any
 ) -> None:
-    """Writes a result and prints its summary; `instead` has rows to show in the place of others, or None for none."""
+    """Write a result and print its summary; `instead` replaces rows of the summary, or drops them (None)."""
     if arguments.calibrate:
         result = kind.aggregation.calibrate(result, crowd, gold, arguments.seed)
     if arguments.ordered:
@@ -239,7 +239,7 @@ def _write(
 
 
 def _check_order(arguments: argparse.Namespace, crowd: Annotations) -> None:
-    """Refuses --ordered where nothing says what the order of the classes is."""
+    """Reject --ordered if the order of the classes is unknown."""
     names = [str(name) for name in crowd.classes] if crowd.classes is not None else []
     try:
         numbers = [float(name) for name in names]
@@ -254,7 +254,7 @@ def _check_order(arguments: argparse.Namespace, crowd: Annotations) -> None:
 
 
 def _accuracy_of_medians(result: Aggregation, gold: NDArray[np.int64] | None) -> dict[str, tuple[str, str] | None]:
-    """In place of the rows on the most probable classes, how far the labels are from gold."""
+    """Rows that show the distance of the labels from gold, to replace those on the most probable classes."""
     known = np.flatnonzero(gold >= 0) if gold is not None else np.zeros(0, int)
     if gold is None or not known.size:
         return {}
@@ -264,18 +264,18 @@ def _accuracy_of_medians(result: Aggregation, gold: NDArray[np.int64] | None) ->
 
 
 def _others(arguments: argparse.Namespace) -> list[tuple[str, str]]:
-    """A row that says what becomes of labels that are not accepted."""
+    """A row on what to do about labels that are not accepted."""
     table = arguments.out if arguments.out.suffix[1:] in TABLE_FORMATS else arguments.out / f"tasks.{arguments.format}"
     ask = f"; or ask for more answers: crowdzoo next with {option_text('--accepted', str(table))}"
     return [("the others", "label them yourself (accepted is false)" + ask * (table.suffix in (".csv", ".parquet")))]
 
 
-# Options that a table of annotators does not go with
+# Options that do not work with a table of annotators
 NOT_MIXED = ("multi_label", "rankings", "use_gold", "earlier")
 
 
 def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
-    """Aggregates the labels of people and models, where people decide what a model's is worth, and prints a summary."""
+    """Aggregate labels of people and models, weighting models by people's answers, and print a summary."""
     options.check_mixed(arguments, kind, NOT_MIXED)
     for name in settings:
         if name != "trusted":
@@ -289,7 +289,7 @@ def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: 
     _write(arguments, kind, both.aggregation, crowd, gold, iterations=("models", fact))
 
 
-# Options that lists in order do not go with
+# Options that do not work with rankings
 NOT_RANKINGS = (
     *("multi_label", "classes", "platform", "field", *ROW_OPTIONS, "only", *options.TIMES),
     *("rename", "missing", "no_label", "label_separator", "annotator_separator"),
@@ -297,7 +297,7 @@ NOT_RANKINGS = (
 
 
 def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
-    """Aggregates lists in order, and prints a summary."""
+    """Aggregate rankings and print a summary."""
     if not kind.labels.has_pairs:
         raise ConfigError("--rankings are preferences: add --kind preference.")
     options.refuse(arguments, NOT_RANKINGS, "--rankings", usual="error")

@@ -1,4 +1,4 @@
-"""`crowdzoo compare`: methods on one's own data, with intervals, and the line that takes the best."""
+"""`crowdzoo compare`: compare methods on your own data, with intervals and the command that uses the best."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ from crowdzoo.kinds import KINDS
 from crowdzoo.process import say, use_tensorflow
 from crowdzoo.report.tables import print_table
 
-# Options of `crowdzoo train` alone, and those that say nothing of how the best method is taken
+# Options only of `crowdzoo train`, and those that are not part of the command for the best method
 TRAINING = (*FIELDS, "hidden", "base", "instance_columns", "types", "base_settings", "encoder_settings")
 FILES_AND_GOLD = ("out", "out_separator", "out_decimal", "bom", "force", "rejects", "gold", "gold_columns")
 OWN = ("methods", "seeds", "track", "debug", *FILES_AND_GOLD)
@@ -26,7 +26,7 @@ FILES = ("runs.parquet", "comparison.csv", "comparison.png", "tensorboard")
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     options.add_annotations(command)
     methods = {
         "--methods A,B,…": "methods to compare: quick (default), all, or names with commas between, each followed by"
@@ -71,11 +71,11 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Reads, compares, writes the table and the picture, and prints the table."""
+    """Read, compare, write the table and the plot, and print the table."""
     kind = options.checked_kind(arguments, ("classes", "wide", "no_label", "instances"))
     if kind.labels.has_several and arguments.gold is None:
         raise ConfigError("--multi-label: methods for several labels are compared with gold: give --gold FILE.")
-    words = [word.strip() for word in re.split(r",(?![^[]*\])", arguments.methods) if word.strip()]  # not in lists
+    words = [word.strip() for word in re.split(r",(?![^[]*\])", arguments.methods) if word.strip()]  # not within lists
     passed: dict[str, Any] = {"methods": words, "track": arguments.track}
     if not passed["methods"]:
         raise ConfigError("--methods: names no method; write quick, all, or names with commas between.")
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         use_tensorflow()
         passed["settings"] = settings_of(arguments, kind)
-        # a file of gold that models are trained with has pairs, and this one has scores
+        # gold for training has pairs, this file has scores
         own = arguments.gold if "gold" in kind.options.reading else None
         data = training_set_of(argparse.Namespace(**{**vars(arguments), "gold": own}), kind)
         crowd, gold = data.crowd, data.gold
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
     write_rows(arguments.out / "comparison.csv", comparison.frame, comparison.frame.itertuples(index=False, name=None))
     try:
         plot_comparison(comparison, arguments.out / "comparison.png")
-    except CrowdzooError as error:  # matplotlib is not installed: the table is what counts
+    except CrowdzooError as error:  # matplotlib is not installed; the table is enough
         say(f"warning: comparison.png is left out: {error}")
     _print(comparison, arguments, "train" if "settings" in passed else "aggregate")
 
@@ -139,7 +139,7 @@ def _print(comparison: Any, arguments: argparse.Namespace, command: str) -> None
 
 
 def _line(best: Any, arguments: argparse.Namespace, command: str) -> str:
-    """The command that aggregates or trains with a method, with the options that this one was given."""
+    """The command that aggregates or trains with a method, with the options of this one."""
     words = ["crowdzoo", command, str(arguments.annotations)]
     words += [] if arguments.instances is None else [str(arguments.instances)]
     words += ["--method", best.name]

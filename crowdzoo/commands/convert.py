@@ -1,4 +1,4 @@
-"""`crowdzoo convert`: an export of a labelling platform as crowdzoo's own files."""
+"""`crowdzoo convert`: convert an export of a labelling platform to crowdzoo's own files."""
 
 import argparse
 
@@ -13,7 +13,7 @@ from crowdzoo.report.tables import print_table
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     command.add_argument("annotations", metavar="EXPORT", type=path, help="a file, a zip archive, or a folder of such")
     out = {"--out DIR": "folder (new or empty) for annotations.csv and instances.csv; for sentences, for spans.jsonl"}
     add_options(group(command, options.OUTPUT), out, type=path, required=True)
@@ -30,11 +30,11 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Reads an export, checks it as every file of annotations, and writes it."""
+    """Read an export, check it like any file of annotations, and write it."""
     if arguments.platform is None:
         raise ConfigError(f"--platform is missing: name the platform of the export, one of {', '.join(PLATFORMS)}.")
     kind = options.checked_kind(arguments)
-    # --image names a column of the instances here; tasks keep the names of the platform
+    # here --image names a column of the instances; tasks keep the platform's names
     reading = {name: value for name, value in options.reading_options(arguments, kind).items() if name != "image"}
     crowd = kind.reading.read(arguments.annotations, **reading)
     export = Export(arguments.annotations, arguments.platform, kind.name, arguments.field, layout=Layout.of(reading))

@@ -1,4 +1,4 @@
-"""`crowdzoo datasets`: the data sets that ship with crowdzoo, and public ones that it downloads."""
+"""`crowdzoo datasets`: data sets bundled with crowdzoo, and public ones to download."""
 
 import argparse
 
@@ -10,7 +10,7 @@ from crowdzoo.report.tables import print_table
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     command.add_argument("name", nargs="?", help="show this one; without it, list all")
     command.add_argument("--write", type=path, metavar="DIR", help="write its annotations and instances as files")
     fetch = {"--fetch": "download this public set into the folder that CROWDZOO_DATA names (default: crowdzoo-data)"}
@@ -20,7 +20,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Lists, shows, writes or downloads data sets."""
+    """List, show, write or download data sets."""
     from crowdzoo import datasets
 
     if arguments.name is None:

@@ -1,4 +1,4 @@
-"""`crowdzoo demo`: everything on a data set that ships."""
+"""`crowdzoo demo`: a complete example on a bundled data set."""
 
 import argparse
 from pathlib import Path
@@ -9,7 +9,7 @@ from crowdzoo.process import use_tensorflow
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     names = (
         "labelme: classes of photographs (default); images: the same from their JPEG files; ner: names in sentences; "
         "ratings: numbers by harsh and mild annotators"
@@ -22,7 +22,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Runs a demo."""
+    """Run a demo."""
     use_tensorflow()
     out = arguments.out or Path("crowdzoo-runs") / arguments.name
     check_folder(out, "--out")

@@ -14,7 +14,7 @@ _PACKAGES = ("tensorflow", "tensorflow-cpu", "tensorflow-macos")
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     targets = "what runs the containers; or prometheus, which watches a server on this machine"
     choices = ("compose", "kubernetes", "kserve", "prometheus")
     command.add_argument("--target", choices=choices, required=True, help=targets)
@@ -35,7 +35,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Writes the files and prints what to do with them."""
+    """Write the files and print how to use them."""
     from crowdzoo.serving.deploy.write_deployment import write_deployment
 
     ((model, place),) = named_values([arguments.model], "labelme=/srv/served", "--model")
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _image(arguments: argparse.Namespace, place: str) -> tuple[str, str]:
-    """The image, and why it is this one."""
+    """The image, and the reason for the choice."""
     from crowdzoo.serving.deploy.write_deployment import image_for, tensorflow_of
 
     if arguments.image is not None:

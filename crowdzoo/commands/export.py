@@ -1,4 +1,4 @@
-"""`crowdzoo export`: a trained model as the next version of a served folder, or as a folder that travels."""
+"""`crowdzoo export`: export a trained model as the next version of a served folder, or as a portable folder."""
 
 import argparse
 import shlex
@@ -19,7 +19,7 @@ from crowdzoo.training.bases import own_function
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     command.add_argument("model", type=path, help="a .keras file from `crowdzoo train`, or a folder of --hub")
     command.add_argument("out", type=path, help="the served folder; the model becomes its next version")
     texts = {
@@ -38,7 +38,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Writes the next version of a served folder, or the folder that travels, and prints its path."""
+    """Write the next version of a served folder, or the portable folder, and print its path."""
     hub = arguments.hub is not None
     if not hub and arguments.card:
         raise ConfigError("--card is for a folder that travels: give --hub LICENCE.")

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from crowdzoo.label_studio.project import Project
     from crowdzoo.reading.platforms.label_config import Control
 
-WITH_ALL_TASKS = ("classification", "regression", "free-text")  # kinds that are read with tasks that nobody answered
+WITH_ALL_TASKS = ("classification", "regression", "free-text")  # kinds whose tasks are read even without answers
 
 
 def is_own(folder: Path) -> bool:
-    """Whether the command wrote the folder."""
+    """Whether this command wrote the folder."""
     return (folder / "pulled.sqlite").is_file()
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     command.add_argument("url", metavar="URL", help="address of the server, such as https://labels.example.com")
     numbered = {"--project N": "number of the project, as in the address of its page"}
     add_options(command, numbered, type=integer(1, options.MOST), required=True)
@@ -69,7 +69,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Pulls, aggregates, writes and pushes, once or every so many seconds."""
+    """Pull, aggregate, write and push, once or at an interval."""
     from crowdzoo.label_studio.client import LabelStudioError
     from crowdzoo.label_studio.project import Project
     from crowdzoo.label_studio.pushing import WHAT
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
                 if arguments.every is None:
                     raise
                 say(f"{error} The next round tries again.")
-                outcome = None  # perhaps not all of it was sent
+                outcome = None  # it may not have been sent completely
             if arguments.every is None or (outcome is not None and _is_done(project, outcome)):
                 return
             time.sleep(max(0.0, arguments.every - (time.monotonic() - begin)))
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _round(arguments: argparse.Namespace, project: Project, outcome: Outcome | None, what: set[str]) -> Outcome | None:
-    """Pulls, makes the results again where something changed, and pushes; None where nothing is answered yet."""
+    """Pull, update the results if anything has changed, and push; None if there are no answers yet."""
     from crowdzoo.label_studio.pushing import push
 
     page, requests = arguments.out / "report.html", project.client.requests
@@ -133,7 +133,7 @@ def _round(arguments: argparse.Namespace, project: Project, outcome: Outcome | N
 
 
 def _is_done(project: Project, outcome: Outcome) -> bool:
-    """Whether no task is worth a further answer; says so."""
+    """Whether no task is worth a further answer; prints a message if so."""
     if not outcome.is_done or any(not task["annotations"] for task in project.tasks()):
         return False
     print("No task is worth a further answer.")
@@ -141,7 +141,7 @@ def _is_done(project: Project, outcome: Outcome) -> bool:
 
 
 def _results(arguments: argparse.Namespace, project: Project, control: Control, title: str) -> Outcome | None:
-    """Writes labels, tables and page; None where there is no answer."""
+    """Write labels, tables and page; None if there are no answers."""
     from crowdzoo.files.writing import write_table
     from crowdzoo.label_studio.outcome import Outcome
     from crowdzoo.label_studio.project import answers_kind, read_answers
@@ -187,7 +187,7 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
     page.write(folder / "report.html")
     _set_refresh(folder / "report.html", arguments.every)
     sheets.write(folder / "sheets", replace=True)
-    for place in (folder / "sheets").glob("*.parquet"):  # also for a spreadsheet
+    for place in (folder / "sheets").glob("*.parquet"):  # also for spreadsheets
         with atomic_file(place.with_suffix(".csv")) as table:
             write_table(read_parquet(place), table, "csv")
     for line in page.numbers.verdict:
@@ -200,7 +200,7 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
         gold = kind.reading.gold_of(crowd, instances) if has_gold else None
         result = fitted(aggregator, crowd)
     flags = zip(*(sheets.annotators[name].to_pylist() for name in ("annotator", "flag")), strict=True)
-    # with next, later questions are the contested ones, so that everybody seems to change
+    # with next, later questions are the contested ones, so that all annotators seem to change
     ignored = {"", FLAGS["drift"].title} if "next" in arguments.push else {""}
     flagged = {str(name): flag for name, flag in flags if flag not in ignored}
     own: Any = {"number": arguments.questions, **options.given(arguments, ["worth"])}
@@ -213,7 +213,7 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
 
 
 def _set_refresh(page: Path, seconds: int | None) -> None:
-    """Has a browser load the page again every so many seconds, or no longer."""
+    """Make browsers reload the page at an interval, or stop reloading it."""
     if not page.is_file():
         return
     text = page.read_text(encoding="utf-8", errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""`crowdzoo lineage`: what a model comes from."""
+"""`crowdzoo lineage`: the data, settings and versions behind a model."""
 
 import argparse
 from pathlib import Path
@@ -7,7 +7,7 @@ from crowdzoo.commands.options import add_options, path
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     model = "folder of an exported version, or a .keras file, of crowdzoo run or crowdzoo train"
     command.add_argument("model", type=path, help=model)
     verify = {"--verify FILE": "only say which input of the training this file is; exit code 3 if it is not an input"}
@@ -15,7 +15,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Prints a fact a line, and then the same of the model that the training began with."""
+    """Print one fact per line, then the same for the model that training started from."""
     from crowdzoo.components.lineage import facts_of, input_of, lineage_of
 
     model = arguments.model

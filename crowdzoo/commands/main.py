@@ -1,4 +1,4 @@
-"""The command `crowdzoo`. Parsing costs nothing: what a command needs is imported when it runs."""
+"""The command `crowdzoo`. Parsing is fast: a command's imports happen when it runs."""
 
 import argparse
 import errno
@@ -24,7 +24,7 @@ EPILOG = """exit codes:
   8 not pushed, 9 undecided (run --fail-unless pushed)   10 another run is at work in output.root
   130 interrupted   143 terminated"""
 
-# name of the command and of its module -> one sentence
+# name of the command and its module -> description
 COMMANDS = {
     "aggregate": "Compute one label per task, and a report on each annotator.",
     "compare": "Compare methods on your own data, with intervals, and name the best one.",
@@ -56,10 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Args:
-        argv: the words after `crowdzoo`; None takes them from the process.
+        argv: arguments after `crowdzoo`; None uses those of the process.
 
     Returns:
-        The exit code: 0, or that of the error met (`crowdzoo --help` lists them).
+        The exit code: 0, or that of the error (`crowdzoo --help` lists them).
     """
     if not process.open_streams():
         process.say("standard output is closed. Send it to /dev/null where it is not wanted.")
@@ -69,9 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str] | None) -> int:
-    """As `main`, with streams that take any text."""
+    """`main`, with streams that accept any text."""
     parser = _parser()
-    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may follow the words so far
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks for completions
         import argcomplete
 
         parser.commands()
@@ -86,7 +86,7 @@ def _main(argv: Sequence[str] | None) -> int:
     debug = arguments.debug or bool(os.environ.get("CROWDZOO_DEBUG"))
     process.quiet_libraries()
     with process.command_process(debug), settings_as(partial(as_option, arguments.options)):
-        code = copy_context().run(_run_command, arguments, debug)  # how CSV is written
+        code = copy_context().run(_run_command, arguments, debug)  # isolates the CSV settings
     if (reason := process.finish_output()) and code == 0:
         process.say(f"standard output: {reason}")
         return 1
@@ -94,7 +94,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def _run_command(arguments: argparse.Namespace, debug: bool) -> int:
-    """The command's exit code; its errors are printed."""
+    """Run a command, print its error if any, and return its exit code."""
     try:
         check_outputs(arguments)
         return arguments.command_function(arguments) or 0
@@ -114,7 +114,7 @@ def _run_command(arguments: argparse.Namespace, debug: bool) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """What is said of an error that crowdzoo did not raise."""
+    """Message for an error that crowdzoo did not raise."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         return _missing_module(error.name)
     if isinstance(error, MemoryError):
@@ -146,18 +146,18 @@ def _missing_module(name: str) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the words, without repeating long ones, and where help is.
+    """Parser whose errors shorten long arguments and point to the help.
 
     Attributes:
-        command: name of the command that it parses, whose module adds the arguments when they are first needed.
-        words: what it parses.
+        command: name of the command, whose module adds the arguments when they are first needed.
+        words: arguments to parse.
     """
 
     command: str | None = None
     words: Sequence[str] = ()
 
     def describe(self) -> None:
-        """Adds the arguments of the command."""
+        """Add the arguments of the command."""
         if self.command is not None:
             module = importlib.import_module(f"crowdzoo.commands.{self.command.replace('-', '_')}")
             self.command = None
@@ -165,18 +165,18 @@ class _Parser(argparse.ArgumentParser):
             self.set_defaults(command_function=module.run, options=options_of(self))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """See argparse's."""
+        """See `argparse.ArgumentParser`."""
         self.describe()
         self.words = args or ()
         return super().parse_known_args(args, namespace)
 
     def print_help(self, file: Any = None) -> None:
-        """See argparse's; without the options for other kinds of labels."""
+        """Print the help without options for other kinds of labels."""
         hide_other_kinds(self, self.words)
         super().print_help(file)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """As argparse's, which drops the value of `--missing=--`."""
+        """Keep the value of `--missing=--`, which argparse drops."""
         if action.option_strings and arg_strings == ["--"]:
             value = self._get_value(action, "--")
             self._check_value(action, value)
@@ -184,8 +184,8 @@ class _Parser(argparse.ArgumentParser):
         return super()._get_values(action, arg_strings)
 
     def error(self, message: str) -> NoReturn:
-        """Ends the process with the message, a hint at the option that was meant, and where help is."""
-        parser = next((each for each in self._below().values() if each.command is None), self)  # of the command
+        """Exit with the message, a suggested option, and a pointer to the help."""
+        parser = next((each for each in self._below().values() if each.command is None), self)  # the command's parser
         unknown = message.removeprefix("unrecognized arguments: ")
         hint = self._hint(parser, unknown) if unknown != message else self._meant(message)
         missing = message.removeprefix("the following arguments are required: ")
@@ -197,7 +197,7 @@ class _Parser(argparse.ArgumentParser):
         )
 
     def _hint(self, parser: "_Parser", unknown: str) -> str:
-        """Whose the first unknown option is, or which option of the command has its value or is spelt much like it."""
+        """Hint for the first unknown option: the command that has it, or a similar option or value of this command."""
         words = unknown.replace("=", " ").split(" ")
         place = next((place for place, word in enumerate(words) if word.startswith("--")), 0)
         flag, value = words[place], "".join(words[place + 1 : place + 2])
@@ -211,7 +211,7 @@ class _Parser(argparse.ArgumentParser):
         return f".{near}" if near else ""
 
     def _meant(self, message: str) -> str:
-        """The value that was probably meant, of an option with a few values."""
+        """Suggested value for an option with few values."""
         refused = re.match(r"argument (?:\S+/)?(--[\w-]+|COMMAND): invalid choice: '(.*?)' \(", message)
         if refused is None:
             return ""
@@ -225,12 +225,12 @@ class _Parser(argparse.ArgumentParser):
         return f".{near}".replace("mean '", f"mean '{option} ") if near else ""
 
     def _below(self) -> "dict[str, _Parser]":
-        """The parsers of the commands below this one, by name."""
+        """Parsers of the subcommands by name."""
         below = (action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction))
         return {name: parser for choices in below for name, parser in choices.items()}
 
     def commands(self) -> "dict[str, _Parser]":
-        """The commands below this one with their arguments, by name."""
+        """Subcommands with their arguments, by name."""
         parsers = self._below()
         for parser in parsers.values():
             parser.describe()
@@ -250,7 +250,7 @@ def _parser() -> _Parser:
     parser.add_argument("--version", action="version", version=f"crowdzoo {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, sentence in COMMANDS.items():
-        # --debug counts before and after the command's name
+        # --debug works before and after the command's name
         command = commands.add_parser(name, help=sentence, description=sentence)
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         command.set_defaults(outputs=(), inputs=(), force=False)

@@ -1,4 +1,4 @@
-"""`crowdzoo methods`: every deep method and every aggregation, with what it needs and how it did."""
+"""`crowdzoo methods`: all deep methods and aggregations, with their requirements and figures."""
 
 import argparse
 import json
@@ -15,14 +15,14 @@ figures, the paper, the settings, and the line of Python and of the command."""
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     command.add_argument("name", nargs="?", metavar="NAME", help="show the card of this method; without it, list all")
     command.add_argument("--kind", choices=tuple(LABEL_KINDS), help="methods for this kind of labels alone")
     command.add_argument("--format", choices=("text", "json"), default="text", help="form of the output (default text)")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Prints a table of all methods, or the cards of one name."""
+    """Print a table of all methods, or the cards of one name."""
     from crowdzoo.report.cards import method_cards
 
     cards = method_cards(arguments.kind, arguments.name)
@@ -41,7 +41,7 @@ def _print_list(cards: list[Any]) -> None:
         for card in chosen:
             kinds.setdefault(card.name, []).append(card.kind)
         first = {card.name: card for card in reversed(chosen)}
-        # the figure of the defaults comes first
+        # the first figure is that of the defaults
         best = {name: f"{card.figures[0]['accuracy']:.3f}" if card.figures else "-" for name, card in first.items()}
         rows = [(name, ", ".join(of), best[name], first[name].needs.rstrip(".")) for name, of in kinds.items()]
         print_table(title, ("name", "labels", "LabelMe", "needs"), rows)

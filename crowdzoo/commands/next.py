@@ -1,4 +1,4 @@
-"""`crowdzoo next`: which task to give to whom next, or to an expert."""
+"""`crowdzoo next`: which annotator to ask about which task next, or which tasks to give to an expert."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
     from crowdzoo.reading.instances.instances import Instances
     from crowdzoo.reading.tables.layout import Layout
 
-MATRICES = "hierarchical-dawid-skene"  # where the default method has no confusion matrices
+MATRICES = "hierarchical-dawid-skene"  # used if the default method has no confusion matrices
 CAMPS = (
     "Two camps of annotators contradict each other, and answers do not tell which is right: crowdzoo report shows "
     "them. Label some tasks yourself before you ask for more."
 )
 NEVER_STOPS = "not known here: some tasks are never sure; stop when a batch adds few sure tasks"
 ENDINGS = (".csv", ".json")
-Asked = tuple[tuple[Any, ...], Any, float, float]  # names of the task or of both sides, of the annotator; gain, cost
-# What can be asked about, most questions about each task of it, whether a task of the crowd may need answers, and rows
-# of the table that say how far the labels are
+Asked = tuple[tuple[Any, ...], Any, float, float]  # names of the task (or both sides) and annotator; gain; cost
+# Open tasks, the maximum number of questions per open task, whether any task may need answers, and rows of the table on
+# the state of the labels
 Round = tuple[Opened, np.ndarray, bool, list[tuple[str, str]]]
 BUDGET = 100.0
-# how a file of questions begins
+# start of a file of questions
 BATCH = r'^(task|left,right),annotator,gain,cost$|^\[\s+{\s+"data": {.*"annotators": \['
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     columns = f"what was said so far: columns task, annotator, label ({options.LABEL_FORMATS})"
     command.add_argument("annotations", type=path, help=columns)
     tasks = (
@@ -141,11 +141,11 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Chooses the questions and writes them."""
+    """Choose the questions and write them."""
     from crowdzoo.reading.instances.export_instances import named_by_image
     from crowdzoo.reading.tables.layout import Layout
 
-    anywhere = Layout.of_second(None, {**vars(arguments), "outside_images": True}, "")  # no image is shown or copied
+    anywhere = Layout.of_second(None, {**vars(arguments), "outside_images": True}, "")  # images are not shown or copied
     kind, questions = _check(arguments)
     if arguments.first:
         _plan(arguments, kind, questions, _instances_of(arguments.annotations, anywhere))
@@ -246,7 +246,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _by_settlement(
     arguments: argparse.Namespace, crowd: Annotations, result: Any, skills: Any, accepted: np.ndarray, price: float
 ) -> Round:
-    """Tasks whose label is worth further answers, for classes; `price` is that of a usual answer."""
+    """Tasks whose label is worth further answers, for classes; `price` is the typical price of an answer."""
     labels, answered = settlement(crowd, result), crowd.redundancy > 0
     worth = WORTH if arguments.worth is None else arguments.worth / price
     done = accepted | ~worth_asking(labels.settled, labels.further, worth=worth, target=arguments.target)
@@ -266,7 +266,7 @@ def _by_settlement(
 def _by_sureness(
     arguments: argparse.Namespace, crowd: Any, result: Any, questions: Questions, skills: Any, accepted: Any, most: int
 ) -> Round:
-    """Tasks whose label is not sure, or pairs of them; `most` is the number of questions."""
+    """Tasks with an uncertain label, or pairs of them; `most` is the number of questions."""
     sure, answered = arguments.sure or SURE, annotations_of(crowd).redundancy > 0
     done = questions.find_sure(result, sure, crowd) | accepted
     state = [
@@ -278,15 +278,15 @@ def _by_sureness(
 
 
 def _able(table: Annotations, done: np.ndarray, who: np.ndarray) -> int:
-    """How many of those who can be asked have not answered all that is open."""
+    """Number of available annotators who have not answered all open tasks."""
     pairs = np.unique(table.annotator_ids.astype(np.int64) * table.num_tasks + table.task_ids)
-    pairs = pairs[~done[pairs % table.num_tasks]]  # an annotator may have given a task several labels
+    pairs = pairs[~done[pairs % table.num_tasks]]  # an annotator may have several labels for a task
     answers_to_open = np.bincount(pairs // table.num_tasks, minlength=table.num_annotators)[who]
     return int((answers_to_open < (~done).sum()).sum())
 
 
 def _instances_of(path: Path, layout: Layout) -> Instances:
-    """The tasks of a file, with their texts if it has any; images may be links, and there may be names alone."""
+    """The tasks of a file, with texts if it has any; images may be links, and names alone are enough."""
     from crowdzoo.data.instance_kinds import TEXTS
     from crowdzoo.reading.instances.instances import Instances, read_instances
     from crowdzoo.reading.instances.readers import recognised
@@ -306,7 +306,7 @@ def _instances_of(path: Path, layout: Layout) -> Instances:
 def _hand_out(
     arguments: argparse.Namespace, kind: Kind, asked: list[Asked], instances: Instances | None, title: str, rows: Any
 ) -> None:
-    """Writes the questions to --out, or prints the first ones, after a table of facts."""
+    """Print a table of facts, and write the questions to --out or print the first ones."""
     if arguments.out is not None:
         _write(arguments.out, asked, kind, instances)
         rows = [*rows, ("questions written to", str(arguments.out))]
@@ -324,7 +324,7 @@ def _columns(kind: Kind) -> tuple[str, ...]:
 
 
 def _plan(arguments: argparse.Namespace, kind: Kind, questions: Questions, instances: Instances) -> None:
-    """Writes the questions of the first round, and prints how balanced they are."""
+    """Write the questions of the first round, and print how balanced they are."""
     people, tasks = options.names_of(arguments.annotators, "annotators"), np.asarray(instances.tasks)
     crowd = Annotations.from_arrays([], [], [], annotators=people, tasks=tasks, classes=["any"])
     costs, per_task = _costs(arguments.costs, arguments.pay, crowd), arguments.per_task or PER_TASK
@@ -360,14 +360,14 @@ def _plan(arguments: argparse.Namespace, kind: Kind, questions: Questions, insta
 def _why_shorter(
     found: NextAnnotations, gold: np.ndarray, costs: np.ndarray, answers: int, arguments: argparse.Namespace
 ) -> list[tuple[str, str]]:
-    """A row of the table where a first round costs less than the budget, or has not all tasks.
+    """A row that explains why a first round costs less than the budget, or lacks tasks.
 
     Args:
         found: questions.
-        gold: tasks that have gold, bool [N]; all others are asked about if the budget pays for them.
-        costs: of the annotators, [R].
-        answers: for each task without gold.
-        arguments: of the command.
+        gold: tasks that have gold, bool [N]; questions are about the others, as far as the budget allows.
+        costs: price per answer of each annotator, [R].
+        answers: number of answers per task without gold.
+        arguments: arguments of the command.
     """
     most, open_tasks = arguments.per_annotator, np.flatnonzero(~gold)
     left, price = arguments.budget - found.costs.sum(), answers * costs.mean()
@@ -394,7 +394,7 @@ def _has_gold(arguments: argparse.Namespace, crowd: Annotations) -> np.ndarray:
 
 
 def _stand_for_copies(number: int, *answers: np.ndarray, who: np.ndarray, costs: np.ndarray) -> np.ndarray:
-    """Of each annotator whoever is asked of those who copy each other: the cheapest of those who can be, codes [R]."""
+    """For each annotator, the cheapest available one among those who copy each other, codes [R]."""
     families = copy_families(number, *answers)
     order = np.lexsort((costs, ~np.isin(np.arange(len(costs)), who)))
     found, first = np.unique(families[order], return_index=True)
@@ -402,7 +402,7 @@ def _stand_for_copies(number: int, *answers: np.ndarray, who: np.ndarray, costs:
 
 
 def _sample_gold(arguments: argparse.Namespace, crowd: Annotations, instances: Instances | None) -> None:
-    """Writes answered tasks without gold in random order, each with the same probability, and prints how many."""
+    """Write answered tasks without gold in random order, all with the same probability, and print their number."""
     answered = crowd.redundancy > 0
     if arguments.gold is not None:
         answered &= ~_has_gold(arguments, crowd)
@@ -430,7 +430,7 @@ def _sample_gold(arguments: argparse.Namespace, crowd: Annotations, instances: I
 
 
 def _mixed(arguments: argparse.Namespace, crowd: Annotations, table: AnnotatorTable | None) -> PeopleAndModels | None:
-    """Where some annotators are models and some people: labels that people's answers decide; else None."""
+    """Aggregate with people's answers as the reference if annotators are both models and people; else None."""
     if arguments.method is not None or arguments.settings or table is None or table.sources is None:
         return None
     if len(np.unique(table.sources)) < 2:
@@ -442,7 +442,7 @@ def _mixed(arguments: argparse.Namespace, crowd: Annotations, table: AnnotatorTa
 
 
 def _asked_by_source(found: NextAnnotations, table: AnnotatorTable | None) -> list[tuple[str, str]]:
-    """Rows of the table that say how many questions models and people get, and what these cost."""
+    """Rows with the number and cost of questions to models and to people."""
     if table is None or table.sources is None:
         return []
     rows = []
@@ -453,7 +453,7 @@ def _asked_by_source(found: NextAnnotations, table: AnnotatorTable | None) -> li
 
 
 def _accepted(file: Path | None, crowd: Annotations) -> np.ndarray:
-    """Which tasks have an accepted label, by a table of labels, bool [N]."""
+    """Which tasks have an accepted label in a table of labels, bool [N]."""
     if file is None:
         return np.zeros(crowd.num_tasks, bool)
     from crowdzoo.reading.instances.gold import read_gold
@@ -464,7 +464,7 @@ def _accepted(file: Path | None, crowd: Annotations) -> np.ndarray:
 
 
 def _with_new(crowd: Any, names: str | None) -> Any:
-    """The crowd with annotators who have not answered yet."""
+    """The crowd with additional annotators who have not answered yet."""
     if names is None:
         return crowd
     table = annotations_of(crowd)
@@ -476,7 +476,7 @@ def _with_new(crowd: Any, names: str | None) -> Any:
 
 
 def _earlier(folder: Path, result: Any, questions: Questions) -> tuple[Any, np.ndarray]:
-    """What an earlier result knows of the annotators of this one, [R, …], and from how many annotations, [R]."""
+    """Skills of this result's annotators according to an earlier one, [R, …], and their numbers of annotations, [R]."""
     earlier = type(result).from_parquet(folder)
     if not len(earlier.annotators):
         raise DataError(f"--prior {folder}: has no annotators. Give a result of annotations, or leave --prior out.")
@@ -498,7 +498,7 @@ def _earlier(folder: Path, result: Any, questions: Questions) -> tuple[Any, np.n
 
 
 def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
-    """The kind and what is asked; refuses options that do not go together, before anything is read."""
+    """The kind and its questions; rejects incompatible options before reading anything."""
     others = ("classes", "wide", "annotator_table", "accepted", "no_label", "worth", "target")
     kind = options.checked_kind(arguments, others)
     if kind.questions is None:
@@ -510,7 +510,7 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
     of_labels = ("method", "settings", "earlier", "sure", "accepted", "worth", "target")
     if arguments.first:
         known = {*kind.options.reading, *kind.options.scale, "only", "exclude", "instances", "new"}
-        of_answers = sorted(known - {"gold", "encoding", "decimal"})  # of the files of tasks and gold, too
+        of_answers = sorted(known - {"gold", "encoding", "decimal"})  # gold and these two also apply to other files
         options.refuse(arguments, (*of_labels, *of_answers, "annotator_table", "gold_sample"), "--first", "error")
         if arguments.annotators is None:
             raise ConfigError("--first: add --annotators A,B,…, who answers.")
@@ -550,15 +550,15 @@ def _why_stopped(
     share: int,
     arguments: argparse.Namespace,
 ) -> list[tuple[str, str]]:
-    """A row of the table where the budget would have paid for another question.
+    """A row that explains why the budget was not used up.
 
     Args:
         found: questions.
-        costs: of who can be asked.
+        costs: price per answer of each available annotator.
         is_open: whether a task may need answers.
-        limits: how many answers each open task may get; for preferences each pair that not all have compared.
-        share: most questions for an annotator.
-        arguments: of the command.
+        limits: maximum number of answers per open task; for preferences, per pair that not everyone has compared.
+        share: maximum number of questions per annotator.
+        arguments: arguments of the command.
     """
     if found.costs.sum() + costs.min() > arguments.budget + 1e-9:
         return []
@@ -577,7 +577,7 @@ def _why_stopped(
 
 
 def _costs(words: list[str], pay: float, crowd: Annotations) -> np.ndarray:
-    """What an answer of each annotator costs, [R]."""
+    """Price per answer of each annotator, [R]."""
     costs = np.full(crowd.num_annotators, pay)
     for word in words:
         name, equals, text = word.rpartition("=")
@@ -592,7 +592,7 @@ def _costs(words: list[str], pay: float, crowd: Annotations) -> np.ndarray:
 
 
 def _asked(text: str | None, new: str | None, crowd: Annotations) -> np.ndarray:
-    """Codes of who can be asked, by --annotators and --new."""
+    """Codes of the available annotators, from --annotators and --new."""
     if text is None:
         if not crowd.num_annotators:
             raise DataError("there are no annotations, so nothing is known of any annotator.")
@@ -607,7 +607,7 @@ def _asked(text: str | None, new: str | None, crowd: Annotations) -> np.ndarray:
 
 
 def _write(place: Path, asked: list[Asked], kind: Kind, instances: Instances | None) -> None:
-    """The questions, best first; Label Studio's with one entry a task."""
+    """Write the questions, best first; for Label Studio, with one entry per task."""
     columns = _columns(kind)
     rows = [(*task, who, round(float(gain), 6), float(cost)) for task, who, gain, cost in asked]
     if place.suffix == ".csv":
@@ -625,14 +625,14 @@ def _write(place: Path, asked: list[Asked], kind: Kind, instances: Instances | N
 
 
 def _write_entries(place: Path, entries: list[dict[str, Any]]) -> None:
-    """An object per task, in the form of Label Studio's tasks."""
+    """Write one object per task in Label Studio's format."""
     text = json.dumps(entries, indent=1, ensure_ascii=False) + "\n"
     with atomic_file(place) as file:
         file.write(text.encode())
 
 
 def _plain(name: Any) -> Any:
-    """A name as JSON holds it."""
+    """Convert a name to a JSON value."""
     return name.item() if isinstance(name, np.generic) else name
 
 

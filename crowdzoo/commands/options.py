@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 import argparse
 import csv
@@ -25,7 +25,7 @@ from crowdzoo.reading.tables.annotation_files import HEADER
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, TrainingSettings
 
-# Headings of --help; the options of a kind of label are under its name
+# Headings in --help; options of a kind of label are under its name
 READING, OUTPUT, INSTANCES = "reading the annotations", "output", "instances and gold"
 CLASSES = next(iter(KINDS))  # the default of --kind
 LABEL_FORMATS = ".csv, .tsv, .jsonl, also .gz; .xlsx or .parquet"
@@ -43,10 +43,10 @@ REJECTS = Output("rejects", "--rejects", marked(rf"^{','.join(HEADER)}(\r?\n|$)"
 
 
 def path(text: str) -> Path:
-    """A local path, as it was given.
+    """Parse a local path without changing it.
 
     Raises:
-        ArgumentTypeError: a URL, or characters that no path has.
+        ArgumentTypeError: a URL, or characters that paths cannot contain.
     """
     try:
         local_path(text, "the path")
@@ -56,7 +56,7 @@ def path(text: str) -> Path:
 
 
 def integer(low: int, high: int) -> Callable[[str], int]:
-    """The type of an option that takes an integer from low to high."""
+    """Type of an option with an integer from low to high."""
 
     def read(text: str) -> int:
         try:
@@ -71,7 +71,7 @@ def integer(low: int, high: int) -> Callable[[str], int]:
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Callable[[str], float]:
-    """The type of an option that takes a finite number from low to high."""
+    """Type of an option with a finite number from low to high."""
     limits = "" if low == -math.inf else f" of at least {low:g}" if high == math.inf else f" from {low:g} to {high:g}"
 
     def read(text: str) -> float:
@@ -90,18 +90,18 @@ def number(low: float = -math.inf, high: float = math.inf) -> Callable[[str], fl
 
 
 def group(command: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
-    """The options of a command under this heading of its help, to which more can be added."""
+    """Get or create the group of options under a heading of the help."""
     titled = (section for section in command._action_groups if section.title == title)
     return next(titled, None) or command.add_argument_group(title)
 
 
 def add_options(command: argparse._ActionsContainer, helps: Mapping[str, str], **how: Any) -> None:
-    """Adds options that differ in nothing but name and help.
+    """Add options that differ only in name and help.
 
     Args:
         command: its parser, or a group of its options.
-        helps: an option, with the name of its value where it takes one, such as "--sheet NAME" -> its help.
-        **how: as `add_argument` takes it, for all of them.
+        helps: option, with the name of its value if it has one, such as "--sheet NAME" -> help text.
+        **how: arguments of `add_argument` for all of them.
     """
     for words, text in helps.items():
         flag, _, value = words.partition(" ")
@@ -110,12 +110,12 @@ def add_options(command: argparse._ActionsContainer, helps: Mapping[str, str], *
 
 
 def add_outputs(command: argparse.ArgumentParser, inputs: Sequence[str], *outputs: Output) -> None:
-    """Has what a command writes checked before it works, and adds --force.
+    """Declare the outputs of a command, to be checked before it runs, and add --force.
 
     Args:
         command: its parser.
-        inputs: names of the arguments that are files to read.
-        outputs: what the command writes.
+        inputs: names of the arguments that are input files.
+        outputs: outputs of the command.
     """
     force = {"--force": "replace existing files and earlier results of this command"}
     add_options(group(command, OUTPUT), force, action="store_true")
@@ -123,7 +123,7 @@ def add_outputs(command: argparse.ArgumentParser, inputs: Sequence[str], *output
 
 
 def add_spreadsheet(command: argparse.ArgumentParser) -> None:
-    """Adds how CSV is written for a spreadsheet, see `check_outputs`."""
+    """Add the options for writing CSV for spreadsheets; see `check_outputs`."""
     output = group(command, OUTPUT)
     separator = "character between the values in written CSV: , ; | or a tab (default ,)"
     output.add_argument("--out-separator", choices=(",", ";", "|", "\t"), metavar="X", help=separator)
@@ -134,11 +134,11 @@ def add_spreadsheet(command: argparse.ArgumentParser) -> None:
 
 
 def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> None:
-    """Adds the options of reading annotations.
+    """Add the options for reading annotations.
 
     Args:
         command: its parser.
-        second: what the other table is that the command reads: "instance" or "gold".
+        second: the other table that the command reads, "instance" or "gold".
     """
     reading = group(command, READING)
     texts = {
@@ -199,32 +199,32 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
 
 
 def add_annotations(command: argparse.ArgumentParser) -> None:
-    """The file of annotations of any kind."""
+    """Add the argument for the file of annotations, of any kind."""
     text = "columns task, annotator, label; for preferences left, right, annotator, label"
     command.add_argument("annotations", type=path, help=f"{text} ({LABEL_FORMATS})")
 
 
 def add_values(command: argparse._ActionsContainer, flag: str, what: str, dest: str = "settings") -> None:
-    """An option of NAME=VALUE, for `settings_of` or `named_values`.
+    """Add an option with NAME=VALUE, for `settings_of` or `named_values`.
 
     Args:
-        command: gets the option; or a group of its options does.
+        command: parser, or a group of its options.
         flag: the option.
-        what: for its help, what a value is.
-        dest: attribute of the arguments that holds the words.
+        what: description of a value, for its help.
+        dest: attribute of the arguments that stores the words.
     """
     helps = {f"{flag} NAME=VALUE": f"{what}; may be given several times"}
     add_options(command, helps, action="append", default=[], dest=dest)
 
 
 def add_multi_label(command: argparse.ArgumentParser, more: str) -> None:
-    """`--multi-label`; `more` goes on in its help."""
+    """Add --multi-label; `more` is the end of its help."""
     helps = {"--multi-label": f"several labels may hold for a task{more}"}
     add_options(group(command, CLASSES), helps, action="store_true", default=None)
 
 
 def add_annotator_table(command: argparse.ArgumentParser, what: str) -> None:
-    """Adds --annotator-table; `what` says what it is for."""
+    """Add --annotator-table; `what` is its purpose, for the help."""
     helps = {
         "--annotator-table FILE": f"{what}: columns annotator, and source (model or person), cost (of an answer, "
         "above 0), or both (.parquet, .csv, .csv.gz)",
@@ -233,16 +233,16 @@ def add_annotator_table(command: argparse.ArgumentParser, what: str) -> None:
 
 
 def check_mixed(arguments: argparse.Namespace, kind: Kind, refused: Sequence[str] = ()) -> None:
-    """Checks the options of a command where people and models are aggregated, or are asked to be.
+    """Check the options for aggregating people and models.
 
     Args:
-        arguments: with `method` and `annotator_table`.
-        kind: of label.
-        refused: options that a table of annotators does not go with.
+        arguments: arguments with `method` and `annotator_table`.
+        kind: kind of label.
+        refused: options that do not work with a table of annotators.
 
     Raises:
-        ConfigError: no table of annotators, another kind, a method that takes all annotators alike, or a refused
-            option.
+        ConfigError: no table of annotators, another kind, a method that does not distinguish people and models, or a
+            refused option.
     """
     if arguments.annotator_table is None:
         raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --annotator-table FILE which annotators are models.")
@@ -253,32 +253,32 @@ def check_mixed(arguments: argparse.Namespace, kind: Kind, refused: Sequence[str
 
 
 def check_for_classes(arguments: argparse.Namespace, kind: Kind, names: Iterable[str]) -> None:
-    """Refuses options that are for classes where labels are of another kind."""
+    """Reject options for classes if labels are of another kind."""
     for name in () if kind.labels.one_class else given(arguments, names):
         raise ConfigError(f"{arguments.options[name]} is for classes; leave it out with --kind {kind.name}.")
 
 
 def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usual: object = None) -> None:
-    """Refuses what an option does not go with.
+    """Reject options that do not work with a given one.
 
     Args:
         arguments: of the command.
-        names: of the options that are refused.
-        option: that is given.
-        usual: a default of theirs apart from None, False and an empty list.
+        names: names of the options to reject.
+        option: the given option.
+        usual: a further default of theirs, besides None, False and an empty list.
 
     Raises:
-        ConfigError: names both.
+        ConfigError: both are given; names them.
     """
     for name in names:
         value = getattr(arguments, name, None)
         if not (value is None or value is False or value == [] or value == usual):
-            word = arguments.options.get(name, value)  # files are named without an option
+            word = arguments.options.get(name, value)  # files have no option
             raise ConfigError(f"{word} does not go with {option}: leave one of them out.")
 
 
 def annotator_table(arguments: argparse.Namespace, crowd: Annotations) -> Any:
-    """What --annotator-table says of the annotators; it has the decimal mark and the encoding of the annotations."""
+    """Read --annotator-table, with the decimal mark and encoding of the annotations."""
     from crowdzoo.reading.instances.annotator_table import read_annotator_table
 
     layout = Layout.of_second(None, vars(arguments), "")
@@ -289,7 +289,7 @@ def models_of(arguments: argparse.Namespace, annotations: Annotations) -> list[s
     """Names of the annotators that are models.
 
     Raises:
-        DataError: the file cannot be read, does not say who is a model, or says that nobody is.
+        DataError: the file cannot be read, has no sources, or contains no model.
     """
     table, read = arguments.annotator_table, annotator_table(arguments, annotations)
     if read.sources is None:
@@ -301,7 +301,7 @@ def models_of(arguments: argparse.Namespace, annotations: Annotations) -> list[s
 
 
 def add_image(command: argparse.ArgumentParser, more: str = "") -> None:
-    """Adds --image; `more` is the end of its help."""
+    """Add --image; `more` is the end of its help."""
     helps = {
         "--image COLUMN": "with --platform: name tasks after the files of their images, which this column of the "
         f"export names{more}",
@@ -310,7 +310,7 @@ def add_image(command: argparse.ArgumentParser, more: str = "") -> None:
 
 
 def add_text_options(command: argparse.ArgumentParser) -> None:
-    """Adds how text files are written."""
+    """Add the options for the format of text files."""
     reading = group(command, READING)
     encoding = "encoding of text files, such as latin-1 (default: UTF-8, or as a byte order mark says)"
     reading.add_argument("--encoding", metavar="NAME", help=encoding)
@@ -319,7 +319,7 @@ def add_text_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_second_columns(command: argparse.ArgumentParser, second: str) -> None:
-    """Adds the names of the columns of instances or gold; `second` is "instance" or "gold"."""
+    """Add options for column names of instances or gold; `second` is "instance" or "gold"."""
     table, names = "gold", "task, gold"
     if second == "instance":
         table, names = "instances", "task, gold, split, text, image, features"
@@ -333,7 +333,7 @@ def add_second_columns(command: argparse.ArgumentParser, second: str) -> None:
 
 
 def add_kinds(command: argparse.ArgumentParser) -> None:
-    """Adds --kind, the options of each kind of label, and --help-all, see `hide_other_kinds`."""
+    """Add --kind, the options of each kind of label, and --help-all; see `hide_other_kinds`."""
     helps = {
         "--kind": "kind of labels: classification (default), one of a few classes; sequence, tagged sentences (spans"
         " in .jsonl, or CoNLL columns under any other ending); regression, numbers such as ratings; preference, "
@@ -352,11 +352,11 @@ def add_kinds(command: argparse.ArgumentParser) -> None:
 
 
 def hide_other_kinds(command: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """Leaves options that the kind of label does not have out of the help of a command.
+    """Hide options for other kinds of labels from the help of a command.
 
     Args:
         command: its parser.
-        words: of the command line, which show all options with `--help-all`, else those of the kind after `--kind`.
+        words: arguments of the command line: `--help-all` shows all options, `--kind` selects a kind.
     """
     if "--help-all" not in command._option_string_actions or any(word.startswith("--help-") for word in words):
         return
@@ -372,14 +372,14 @@ def hide_other_kinds(command: argparse.ArgumentParser, words: Sequence[str]) -> 
 
 
 def checked_kind(arguments: argparse.Namespace, not_several: Iterable[str] = ()) -> Kind:
-    """The kind of label that --kind or --multi-label names, once no option is for another one.
+    """Return the kind of label of --kind or --multi-label, after rejecting options for other kinds.
 
     Args:
         arguments: of the command.
-        not_several: names of options that do not go with --multi-label.
+        not_several: names of options that do not work with --multi-label.
 
     Raises:
-        ConfigError: names the option and why it is refused.
+        ConfigError: names the rejected option and the reason.
     """
     kind = kind_of(arguments.kind)
     own = {option.name: option.refusal for other in KINDS.values() for option in other.options.own}
@@ -390,7 +390,7 @@ def checked_kind(arguments: argparse.Namespace, not_several: Iterable[str] = ())
     }.items():
         value = getattr(arguments, name, None)
         if value is not None and why:
-            # task=x would be read as an option of Python's
+            # task=x would look like an argument in Python
             shown = f" {value:g}" if isinstance(value, float) else f" {value}"
             shown = "" if isinstance(value, bool) or "=" in shown else shown
             raise ConfigError(f"--{name.replace('_', '-')}{shown}: {why}")
@@ -410,12 +410,12 @@ def checked_kind(arguments: argparse.Namespace, not_several: Iterable[str] = ())
 
 
 def add_seed(command: argparse.ArgumentParser, of: str, most: int = 2**63 - 1) -> None:
-    """Adds --seed, with what it is the seed of, and the largest one."""
+    """Add --seed; `of` is what it seeds, `most` the largest value."""
     command.add_argument("--seed", type=integer(0, most), default=0, help=f"seed of {of} (default 0)")
 
 
 def add_alpha(command: argparse.ArgumentParser, metric: str | None, of_kinds: str = "") -> None:
-    """Adds the options of Krippendorff's alpha, with the default metric, and what is said of that of other kinds."""
+    """Add the options of Krippendorff's alpha; `metric` is the default, `of_kinds` describes that of other kinds."""
     metrics = {
         "--metric": "how far apart two labels are, for the agreement beyond chance (alpha): nominal, equal or"
         f" not (default{of_kinds}); ordinal, steps between ordered classes; interval, difference of numbers; ratio, "
@@ -427,12 +427,12 @@ def add_alpha(command: argparse.ArgumentParser, metric: str | None, of_kinds: st
 
 
 def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """The arguments of these names that a command line has."""
+    """The arguments with these names that were given."""
     return {name: value for name in names if (value := getattr(arguments, name, None)) is not None}
 
 
 def add_settings(command: argparse._ActionsContainer, helps: Mapping[str, str]) -> None:
-    """Adds an option for each of these settings of a training, by name with its help; the class says what it may be."""
+    """Add an option for each training setting, name -> help; the settings class defines the valid values."""
     for name, text in helps.items():
         cls = next(cls for cls in (TrainingSettings, TextSettings, ImageSettings) if hasattr(cls, name))
         rule, kind = cls.rules.get(name), "" if hasattr(Settings, name) else f"{cls.instances.name}: "
@@ -447,7 +447,7 @@ def add_settings(command: argparse._ActionsContainer, helps: Mapping[str, str]) 
 
 
 def add_column_types(command: argparse.ArgumentParser) -> None:
-    """Adds --inputs."""
+    """Add --inputs."""
     helps = {
         "--inputs COLUMN=TYPE,…": "types of columns of a table, where they are not recognised: number, category, "
         "text, vector or image",
@@ -456,7 +456,7 @@ def add_column_types(command: argparse.ArgumentParser) -> None:
 
 
 def column_types(text: str | None) -> dict[str, str]:
-    """The types of columns that --inputs gives."""
+    """Parse the column types in --inputs."""
     if text is None:
         return {}
     pairs = [part.partition("=") for part in text.split(",")]
@@ -467,10 +467,10 @@ def column_types(text: str | None) -> dict[str, str]:
 
 
 def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]:
-    """The options of `Reading.read` that a command line has.
+    """The options of `Reading.read` that were given.
 
     Raises:
-        ConfigError: options that do not go together.
+        ConfigError: incompatible options.
     """
     if arguments.rejects and arguments.on_bad_rows == "error":
         raise ConfigError("--rejects keeps what --on-bad-rows reject leaves out: give both.")
@@ -486,17 +486,17 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
 
 
 def options_of(command: argparse.ArgumentParser) -> dict[str, str]:
-    """Name of the Python argument -> option, of a command."""
+    """Options of a command: name of the Python argument -> option."""
     return {action.dest: action.option_strings[0] for action in command._actions if action.option_strings}
 
 
 def as_option(options: Mapping[str, str], name: str, value: object) -> str:
-    """A setting as an option of the command line; see `crowdzoo.errors.Setting`.
+    """Write a setting as an option of the command line; see `crowdzoo.errors.Setting`.
 
     Args:
-        options: options of the command, by argument in Python; other settings are written as in Python.
-        name: argument in Python.
-        value: its value; that of a flag is in the name of the option.
+        options: options of the command by Python argument; other settings are written as in Python.
+        name: Python argument.
+        value: its value; for a flag, the value is part of the option's name.
     """
     option = options.get("types" if name == "inputs" else name)
     if option is None:
@@ -513,7 +513,7 @@ def as_option(options: Mapping[str, str], name: str, value: object) -> str:
 
 
 def source_of(arguments: argparse.Namespace, kind: Kind) -> str:
-    """The file of annotations and the options of reading it, as a shell takes them, for commands that are advised."""
+    """The file of annotations and the options for reading it, quoted for a shell, for suggested commands."""
     words = [shlex.quote(str(arguments.annotations))]
     for name, value in given(arguments, (*kind.options.reading, "exclude", "only", *TIMES)).items():
         if value != "error" and name != "rejects":  # the default of --on-bad-rows and --on-duplicate
@@ -523,10 +523,10 @@ def source_of(arguments: argparse.Namespace, kind: Kind) -> str:
 
 
 def names_of(text: str, option: str) -> list[str]:
-    """Names with commas between, in double quotes where they contain a comma, a line break or quotes.
+    """Parse comma-separated names, in double quotes if they contain a comma, a line break or quotes.
 
     Raises:
-        ConfigError: there is no name, or one is empty.
+        ConfigError: no name, or an empty one.
     """
     try:
         names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
@@ -539,7 +539,7 @@ def names_of(text: str, option: str) -> list[str]:
 
 
 def _chosen(text: str, option: str) -> list[str]:
-    """Names as in `names_of`, or those of a file."""
+    """Names from `names_of`, or from a file."""
     if not os.path.isfile(text):
         return names_of(text, option)
     with open_regular(text) as file:
@@ -550,12 +550,12 @@ def _chosen(text: str, option: str) -> list[str]:
 
 
 def add_worth(command: argparse.ArgumentParser, effect: str, enough: str) -> None:
-    """Adds --worth and --target, for classes.
+    """Add --worth and --target, for classes.
 
     Args:
-        command: the parser.
-        effect: what becomes of tasks whose answers cost less than what they are expected to put right.
-        enough: what follows once the target is reached.
+        command: its parser.
+        effect: for the help: what happens to tasks whose answers are expected to correct more than they cost.
+        enough: for the help: what happens once the target is reached.
     """
     worth = {
         "--worth X": f"classes: value of a corrected label, in the unit of --pay: tasks are {effect} if further "
@@ -566,21 +566,21 @@ def add_worth(command: argparse.ArgumentParser, effect: str, enough: str) -> Non
     add_options(group(command, CLASSES), target, type=number(0, 1))
 
 
-OWN_OPTIONS = {"method": "--method", "seed": "--seed", "kind": "--kind"}  # what --set does not set
+OWN_OPTIONS = {"method": "--method", "seed": "--seed", "kind": "--kind"}  # not allowed in --set
 
 
 def settings_of(
     words: Iterable[str], flag: str = "--set", own_options: Mapping[str, str] = OWN_OPTIONS
 ) -> dict[str, Any]:
-    """Settings out of NAME=VALUE; a value is read as JSON where it is that, else as text.
+    """Parse settings from NAME=VALUE; values are JSON if possible, else text.
 
     Args:
-        words: what was given.
+        words: the given words.
         flag: name of the option, for messages.
-        own_options: names that are refused, and the options to use.
+        own_options: rejected names, with the options to use instead.
 
     Raises:
-        ConfigError: no NAME=VALUE, or a name that has an option of its own.
+        ConfigError: not NAME=VALUE, or a name that has its own option.
     """
     settings: dict[str, Any] = {}
     for name, value in named_values(words, "prior=0.1", flag):
@@ -596,22 +596,22 @@ def settings_of(
 
 
 def second_layout(arguments: argparse.Namespace, second: str) -> Layout:
-    """The layout of the file that a command line has next to annotations; `second` as for `add_second_columns`."""
+    """Layout of the file next to the annotations; `second` as in `add_second_columns`."""
     option = f"{second}_columns"
     return Layout.of_second(getattr(arguments, option), vars(arguments), option)
 
 
 def gold_of(arguments: argparse.Namespace, kind: Kind, crowd: Any) -> Any:
-    """What --gold knows of the tasks of a crowd; see `Reading.gold_of`."""
+    """Read --gold for the tasks of a crowd; see `Reading.gold_of`."""
     read: Any = kind.reading.gold_of
     return read(crowd, arguments.gold, second_layout(arguments, "gold"), **given(arguments, kind.options.gold))
 
 
 def named_values(words: Iterable[str], example: str, flag: str = "--set") -> Iterator[tuple[str, str]]:
-    """Names and values out of the NAME=VALUE of --set, or of another option.
+    """Yield names and values from the NAME=VALUE of --set, or another option.
 
     Raises:
-        ConfigError: no NAME=VALUE; the message has the example.
+        ConfigError: not NAME=VALUE; the message contains the example.
     """
     for word in words:
         name, equals, value = word.partition("=")

@@ -1,4 +1,4 @@
-"""What each command writes, how it recognizes what it wrote before, and a bar while it works."""
+"""Outputs of commands, checks before existing ones are replaced, and progress bars."""
 
 import argparse
 import contextlib
@@ -24,12 +24,12 @@ class Output:
 
     Attributes:
         name: name of the argument.
-        flag: the option, for messages.
-        is_own: whether a file or a filled folder was written by the same command.
+        flag: its option, for messages.
+        is_own: tells whether the same command wrote an existing file or non-empty folder.
         folder: whether the output is a folder.
-        unless: endings of names that make a file of it.
-        place: from the argument to what is written; None: the same.
-        goes_on: whether the command goes on from what it wrote before, and so needs no --force.
+        unless: name suffixes that make it a file.
+        place: from the argument to the path written; None: the same path.
+        goes_on: whether the command continues from its earlier output, and so needs no --force.
     """
 
     name: str
@@ -42,10 +42,10 @@ class Output:
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
-    """Refuses, before any work is done, outputs that cannot be written or would destroy something else.
+    """Reject, before the command runs, outputs that cannot be written or would destroy something else.
 
     Args:
-        arguments: arguments of the command line, with `outputs` and `inputs` (names of arguments) of the command.
+        arguments: arguments of the command line, with the command's `outputs` and `inputs` (names of arguments).
 
     Raises:
         ConfigError: see `crowdzoo.files.paths`.
@@ -68,7 +68,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 
 
 def _set_spreadsheet(arguments: argparse.Namespace) -> None:
-    """Has CSV written as `add_spreadsheet` says."""
+    """Apply the options of `add_spreadsheet` to all written CSV."""
     separator, decimal, bom = (vars(arguments).get(name) for name in ("out_separator", "out_decimal", "bom"))
     if not (separator or decimal or bom):
         return
@@ -80,11 +80,11 @@ def _set_spreadsheet(arguments: argparse.Namespace) -> None:
 
 
 def holds(*folders: Collection[str], leftovers: bool = False) -> Callable[[Path], bool]:
-    """Whether a folder holds what a command writes, and nothing else.
+    """Return a function that tells whether a folder contains only files of a command.
 
     Args:
-        *folders: names of files: the first is in every folder that the command wrote, others may be.
-        leftovers: hidden files may be there as well, which a killed command leaves.
+        *folders: file names for each form of the folder: the first file is required, others are optional.
+        leftovers: whether hidden files, which a killed command leaves behind, are allowed.
     """
 
     def is_own(folder: Path) -> bool:
@@ -95,11 +95,11 @@ def holds(*folders: Collection[str], leftovers: bool = False) -> Callable[[Path]
 
 
 def marked(pattern: str) -> Callable[[Path], bool]:
-    """Whether a file, or each file in a folder, has the mark of a command.
+    """Return a function that tells whether a file, or each file in a folder, has the mark of a command.
 
     Args:
-        pattern: regular expression, searched in the columns of a table with commas between, and in the first bytes of
-            other files.
+        pattern: regular expression, searched in a table's comma-separated column names, or in the first bytes of other
+            files.
     """
 
     def is_own(path: Path) -> bool:
@@ -110,7 +110,7 @@ def marked(pattern: str) -> Callable[[Path], bool]:
 
 
 def _head(path: Path) -> str:
-    """The columns of a table, or the first bytes of another file."""
+    """Column names of a table, or the first bytes of another file."""
     if path.suffix[1:] in TABLE_FORMATS:
         return ",".join(column_names(path))
     with open(path, "rb") as file:
@@ -119,11 +119,11 @@ def _head(path: Path) -> str:
 
 @contextlib.contextmanager
 def progress(title: str, total: int | None) -> Any:
-    """A bar on the terminal's error stream; yields a function that counts one step.
+    """Show a progress bar on standard error, if it is a terminal; yields a function that counts one step.
 
     Args:
-        title: what is done.
-        total: number of steps, of which the time left follows; None shows the time so far.
+        title: text before the bar.
+        total: number of steps, to estimate the time left; None shows the elapsed time.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -136,11 +136,11 @@ def progress(title: str, total: int | None) -> Any:
 
 
 def fitted(aggregator: Any, crowd: Any, **known: Any) -> Any:
-    """The result of `aggregator.fit`, with the time so far.
+    """Run `aggregator.fit` and show the elapsed time.
 
     Args:
-        aggregator: of any kind.
-        crowd: what it is fitted to.
+        aggregator: aggregator of any kind.
+        crowd: annotations to fit.
         **known: further arguments of `fit`, such as `gold`.
     """
     from crowdzoo.aggregation.named import result_of

@@ -1,4 +1,4 @@
-"""`crowdzoo predict`: predictions by a served folder or a running server."""
+"""`crowdzoo predict`: predict with a served folder or a running server."""
 
 import argparse
 import contextlib
@@ -22,11 +22,11 @@ from crowdzoo.reading.tables.layout import Layout, own_encoding
 from crowdzoo.reading.tables.suffixes import column_names
 
 DEFAULT = "serving_default"
-FEW, MANY = 32, 256  # instances in a call; files of images are large
+FEW, MANY = 32, 256  # instances per call; image files are large
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     served = (
         "a served folder, one version of it, the URL of a server (http://… or grpc://…; https://… or grpcs://…), or "
         "models:/NAME@ALIAS of MLflow's model registry"
@@ -55,7 +55,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Predicts, and writes or prints a line a task (of sentences a line a span)."""
+    """Predict, and write or print one line per task (for sentences, one line per span)."""
     if arguments.model.startswith("models:/"):
         from crowdzoo.components.registry import fetched_model
 
@@ -71,9 +71,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _answers(arguments: argparse.Namespace) -> tuple[Instances, dict[str, Any]]:
-    """The instances, and what a served folder, or a server, answers.
+    """Read the instances and get the answers of a served folder or a server.
 
-    Columns go to the model in the order in which it learned them, or by their names.
+    Columns are passed to the model by name, or in the order of its training.
     """
     encrypted = arguments.model.startswith(("https://", "grpcs://"))
     if arguments.ca_file is not None and not encrypted:
@@ -103,7 +103,7 @@ def _answers(arguments: argparse.Namespace) -> tuple[Instances, dict[str, Any]]:
 
 
 def _read(arguments: argparse.Namespace, signature: Mapping[str, Any], of_images: bool | None) -> Instances:
-    """The instances as the signature takes them; `of_images` says whether its strings are images, None: not known."""
+    """Read the instances in the signature's form; `of_images`: whether its strings are images, None if unknown."""
     path, layout = arguments.instances, options.second_layout(arguments, "instance")
     inputs = signature.get("inputs", {"instances": {}})
     if any(len(spec["shape"]) > 2 for name, spec in inputs.items() if name != "instances"):
@@ -118,7 +118,7 @@ def _read(arguments: argparse.Namespace, signature: Mapping[str, Any], of_images
 
 
 def _kind_of_strings(path: Path, layout: Layout, of_images: bool | None) -> InstanceKind:
-    """Texts or images, for a model of strings; where the model does not say it, the file does."""
+    """Texts or images, for a model with string inputs; determined from the file if the model does not tell."""
     if of_images is None:
         named = {"text", "image"} & {*layout.columns}
         if path.is_dir() or named == {"image"}:
@@ -136,7 +136,7 @@ def _kind_of_strings(path: Path, layout: Layout, of_images: bool | None) -> Inst
 
 
 def _signature(known: Collection[str]) -> str:
-    """The signature that a kind of label asks for predictions, among those of a model."""
+    """The signature of a model to use for predictions, depending on the kind of label."""
     return next(
         (name for kind in KINDS.values() if (name := kind.prediction.signature) in {*known} - {DEFAULT}), DEFAULT
     )

@@ -1,4 +1,4 @@
-"""`crowdzoo promote`: labels of versions, in TF Serving's models.config."""
+"""`crowdzoo promote`: set labels of versions in TF Serving's models.config."""
 
 import argparse
 
@@ -6,7 +6,7 @@ from crowdzoo.commands.options import add_options, path
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     command.add_argument("folder", type=path, help="folder of the served model, with one subfolder per version")
     labels = "such as canary=newest, stable=canary or stable=1764147600; canary= removes the label"
     command.add_argument("labels", nargs="+", metavar="LABEL=VERSION", help=labels)
@@ -15,7 +15,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Writes the file, and prints the labels that are in it now."""
+    """Write the file and print its labels."""
     from crowdzoo.serving.version_labels import set_labels
 
     for label, version in set_labels(arguments.config, arguments.folder, arguments.labels).items():

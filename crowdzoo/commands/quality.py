@@ -1,4 +1,4 @@
-"""`crowdzoo quality`: how far annotators agree."""
+"""`crowdzoo quality`: measure how far annotators agree."""
 
 import argparse
 from dataclasses import asdict, replace
@@ -22,7 +22,7 @@ OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "passes", "worth",
 
 
 def is_quality(folder: Path) -> bool:
-    """Whether `crowdzoo quality` wrote the folder, and nothing else is in it."""
+    """Whether a folder contains only files written by `crowdzoo quality`."""
     from crowdzoo.quality.report import OF_MODELS
 
     tables = ("tasks", "annotators", "classes", "camps", *OF_MODELS)
@@ -30,7 +30,7 @@ def is_quality(folder: Path) -> bool:
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     options.add_annotations(command)
     default = KINDS[CLASSES].aggregation.default
     method = {
@@ -93,7 +93,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Measures, prints lists and writes tables."""
+    """Measure, print lists and write tables."""
     kind = options.checked_kind(arguments, ("classes", "wide", "sure", *OF_CLASSES))
     SEED.checked("", "seed", arguments.seed)
     if arguments.format is not None and arguments.out is None:
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _of_classes(arguments: argparse.Namespace, kind: Kind) -> "QualityReport":
-    """Classes, one for each task by an annotator, by the functions of `crowdzoo.quality`."""
+    """Report on classes, one per task and annotator, with the functions of `crowdzoo.quality`."""
     from crowdzoo.quality import people_and_models, quality_report, rate
     from crowdzoo.quality.settled import can_be_settled
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_rate, print_replacements
@@ -152,7 +152,7 @@ def _of_classes(arguments: argparse.Namespace, kind: Kind) -> "QualityReport":
 
 
 def _check_models(arguments: argparse.Namespace) -> None:
-    """Refuses options that need to know who is a model, and others that do not go with the method."""
+    """Reject options that need to know which annotators are models, and options incompatible with the method."""
     options.refuse(arguments, ["sure"], "classes")
     named = arguments.models is not None or arguments.annotator_table is not None
     if arguments.epsilon is not None and not named:
@@ -171,7 +171,7 @@ def _check_models(arguments: argparse.Namespace) -> None:
 def _models_and_prices(
     arguments: argparse.Namespace, annotations: Annotations
 ) -> tuple[list[str] | None, np.ndarray | None]:
-    """Names of the models, and what an answer of each annotator costs, [R]; None where nothing says that."""
+    """Names of the models, and price per answer of each annotator, [R]; None if unknown."""
     models = None if arguments.models is None else options.names_of(arguments.models, "models")
     prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
     if arguments.annotator_table is None:
@@ -187,7 +187,7 @@ def _models_and_prices(
 
 
 def _by_page(arguments: argparse.Namespace, kind: Kind) -> "QualityReport":
-    """The same for several labels per task, or labels of another kind, by the page of `crowdzoo report`."""
+    """Report on several labels per task, or labels of another kind, from the page of `crowdzoo report`."""
     from crowdzoo.report.page import report_page
     from crowdzoo.report.quality_tables import print_page
     from crowdzoo.report.sheets import page_sheets, print_sheets

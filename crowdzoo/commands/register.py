@@ -1,4 +1,4 @@
-"""`crowdzoo register`: a served version into MLflow's model registry."""
+"""`crowdzoo register`: register a served version in MLflow's model registry."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from crowdzoo.files.version_folders import MAX_VERSION
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     command.add_argument("folder", type=path, help="folder of the served model, with one subfolder per version")
     add_options(command, {"--name NAME": "the model's name in the registry"}, required=True)
     alias = {"--alias NAME": "an alias for the version, such as stable; may be given several times"}
@@ -17,7 +17,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Registers the version, and prints its URI."""
+    """Register the version and print its URI."""
     from crowdzoo.components.registry import register_version, registry_place
 
     uri, is_new = register_version(arguments.folder, arguments.name, version=arguments.version, aliases=arguments.alias)

@@ -1,4 +1,4 @@
-"""`crowdzoo report`: one page on a crowd's annotations."""
+"""`crowdzoo report`: one page about a crowd's annotations."""
 
 import argparse
 from dataclasses import replace
@@ -15,20 +15,20 @@ from crowdzoo.reading.tables.layout import Layout
 if TYPE_CHECKING:
     from crowdzoo.kinds.page_parts import PageWarning
 
-MOST_BY_DEFAULT = 500_000  # annotations that are aggregated by the default method
-# Which annotations are compared, and as what: with other ones a report is not like an earlier one
+MOST_BY_DEFAULT = 500_000  # annotations; with more, a faster method is used
+# Options that select or interpret annotations: reports with different ones are not comparable
 READ = ("only", "exclude", "since", "until", "classes", "missing", "rename", "label_separator", "annotator_separator")
 MEASURED = ("multi_label", "metric", "epsilon", "low", "high", "normalize", "unit", "scheme")
 COMPARED = (*READ, "on_duplicate", "on_bad_rows", *MEASURED)
 
 
 def page_data_path(path: Path) -> Path:
-    """The file of numbers next to a page of `crowdzoo report`."""
+    """Path of the file of numbers next to a page of `crowdzoo report`."""
     return path.with_suffix(".json")
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     options.add_annotations(command)
     method = {
         "--method NAME": "aggregation method (default robust, and one-coin above 500,000 annotations; ratings: "
@@ -96,7 +96,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Reads, aggregates, writes the page and says what is in it."""
+    """Read, aggregate, write the page and print its main findings."""
     from crowdzoo.reading.instances.instances import read_instances
     from crowdzoo.reading.instances.readers import recognised
     from crowdzoo.report.page import NEEDED, Condition, report_page
@@ -178,14 +178,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _compared(arguments: argparse.Namespace) -> dict[str, object]:
-    """The options that a later report is compared by, without names that are hashed."""
+    """The options stored for comparison with later reports, without hashed names."""
     chosen = options.given(arguments, COMPARED)
     hidden = {"only", "exclude"} if arguments.hash_ids else set()
     return {name: "given" if name in hidden else value for name, value in chosen.items()}
 
 
 def _of_quick(method: str) -> "PageWarning":
-    """Says on the page that its labels are not those of the default method."""
+    """Warning on the page that its labels are not those of the default method."""
     from crowdzoo.kinds.page_parts import PageWarning
 
     finding = f"was taken for the labels, as there are more than {MOST_BY_DEFAULT:,} annotations: the default is slow"

@@ -1,4 +1,4 @@
-"""`crowdzoo rollback`: back to an earlier version of a served model."""
+"""`crowdzoo rollback`: return to an earlier version of a served model."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from crowdzoo.files.version_folders import MAX_VERSION
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     command.add_argument("folder", type=path, help="folder of the served model, with one subfolder per version")
     version = integer(0, MAX_VERSION)
     to = {"--to VERSION": "the version to go back to (default: the one before the newest)"}
@@ -23,7 +23,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Takes versions back, or puts one back."""
+    """Withdraw versions, or restore one."""
     from crowdzoo.components.rollback import lift_veto, take_back, target_of
 
     if arguments.undo is not None:

@@ -1,4 +1,4 @@
-"""`crowdzoo run`: the pipeline, from a YAML file."""
+"""`crowdzoo run`: run the pipeline of a YAML file."""
 
 import argparse
 import re
@@ -16,9 +16,9 @@ NOT_PUSHED, UNDECIDED = 8, 9  # exit codes of --fail-unless pushed
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     command.add_argument("config", type=path, help="the pipeline's YAML file")
-    # argparse looks for the whole word before it looks for a value, so that "--check FILE.yaml" stays what it was
+    # argparse matches the whole option before it looks for a value, so "--check FILE.yaml" keeps its meaning
     checks = {
         "--check=all": "as --check, but read all rows of the input files and all images",
         "--check": "check the configuration and the input files and stop: the first rows of long files, and some of "
@@ -43,7 +43,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the pipeline, compiles it, or only checks its configuration."""
+    """Run the pipeline, compile it, or only check its configuration."""
     from crowdzoo.pipelines.config.load import load_config
     from crowdzoo.pipelines.yaml_files import read_value
 
@@ -86,7 +86,7 @@ def _is_pipeline(path: Path) -> bool:
 
 
 def _compile(arguments: argparse.Namespace, overrides: dict[str, Any]) -> int:
-    """Writes the pipeline for Kubeflow or Vertex AI; nothing of it runs here."""
+    """Write the pipeline for Kubeflow or Vertex AI without running it."""
     from crowdzoo.pipelines.config.load import load_config
 
     where, endings = {"kubeflow": ("Kubeflow", (".yaml", ".yml")), "vertex": ("Vertex AI", (".json",))}[arguments.on]

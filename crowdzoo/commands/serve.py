@@ -1,4 +1,4 @@
-"""`crowdzoo serve`: TF Serving's APIs for served folders."""
+"""`crowdzoo serve`: serve folders with TF Serving's APIs."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from crowdzoo.process import use_tensorflow
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     command.add_argument(
         "model_dir",
         type=path,
@@ -45,7 +45,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Serves until it is stopped."""
+    """Serve until stopped."""
     use_tensorflow()
     from crowdzoo.serving.limits import Limits
     from crowdzoo.serving.server import serve

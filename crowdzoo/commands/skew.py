@@ -1,4 +1,4 @@
-"""`crowdzoo skew`: are requests like the data that the served model was trained on?"""
+"""`crowdzoo skew`: compare requests with the data that the served model was trained on."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from crowdzoo.report.tables import print_table
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     command.add_argument("folder", type=path, help="folder of the served model, with one subfolder per version")
     command.add_argument("logged", type=path, help="NAME.jsonl, in the folder of `crowdzoo serve --log-requests`")
     limits = {
@@ -22,7 +22,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Prints a table, and what differs."""
+    """Print a table and the differences."""
     from crowdzoo.components.request_skew import find_skew
 
     limits = {"jensen_shannon": arguments.jensen_shannon, "infinity_norm": arguments.infinity_norm}

@@ -1,4 +1,4 @@
-"""`crowdzoo train`: a model from annotators' labels, without the pipeline."""
+"""`crowdzoo train`: train a model on annotators' labels, without the pipeline."""
 
 import argparse
 import json
@@ -21,10 +21,10 @@ from crowdzoo.training.bases import is_own
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.length import num_labelled, with_length
 
-ENCODER = ("inputs", "form", "height", "width", "fit")  # those that the encoder of a base of one's own takes
+ENCODER = ("inputs", "form", "height", "width", "fit")  # options for the encoder of a custom base
 TRAINING = "training"  # heading of --help
 MOST_LAYERS, MOST_UNITS = 100, 1 << 16
-# Settings that are options, and their help
+# Settings with an option, and their help
 FIELDS = {
     "dropout": "share of hidden units dropped in training",
     "epochs": "passes over the tasks (default: by their number)",
@@ -53,7 +53,7 @@ FIELDS = {
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     options.add_annotations(command)
     method = {
         "--method NAME": "method that learns from the labels of all annotators (default ccem; ratings and sentences: "
@@ -89,7 +89,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Reads, trains, saves the model with its names, and prints a summary."""
+    """Read, train, save the model with its names, and print a summary."""
     if arguments.out.suffix != ".keras":
         raise ConfigError(f"--out {arguments.out}: a model's file ends in .keras.")
     if arguments.checkpoint is not None:
@@ -139,7 +139,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def add_training(command: argparse.ArgumentParser) -> None:
-    """Adds the instances, and how a base is trained on them."""
+    """Add the options for instances and for training a base on them."""
     instances = (
         "columns task, features (or text, image, a path, or columns of a table), optional gold and split (.parquet, "
         ".csv, .csv.gz); or a folder of images; not for sentences"
@@ -162,10 +162,10 @@ def add_training(command: argparse.ArgumentParser) -> None:
 
 
 def settings_of(line: argparse.Namespace, kind: Kind, **overrides: Any) -> Any:
-    """The settings of a training that a command line names; `overrides` are further fields of them.
+    """Training settings from the command line; `overrides` are further fields.
 
     Raises:
-        ConfigError: a setting that the base does not have, or a value out of its range.
+        ConfigError: a setting that the base does not have, or a value out of range.
     """
     fields = options.given(line, FIELDS)
     if line.hidden is not None:
@@ -185,14 +185,14 @@ def settings_of(line: argparse.Namespace, kind: Kind, **overrides: Any) -> Any:
 
 
 def training_set_of(arguments: argparse.Namespace, kind: Kind) -> TrainingSet:
-    """What a command line's files hold; see `Training.read`."""
+    """Read the files of a command line; see `Training.read`."""
     reading = options.reading_options(arguments, kind) | options.given(arguments, kind.options.training)
     how = options.column_types(arguments.types), options.second_layout(arguments, "instance"), arguments.base
     return kind.training.read(arguments.annotations, arguments.instances, *how, **reading)
 
 
 def _stopped_rows(settings: Any, model: Any) -> list[tuple[str, str]]:
-    """Which epoch's weights were kept, where epochs were not all needed."""
+    """Rows with the number of epochs and the best one, with early stopping."""
     if settings.patience is None:
         return []
     from crowdzoo.training.held_out_annotations import MONITORED
@@ -202,7 +202,7 @@ def _stopped_rows(settings: Any, model: Any) -> list[tuple[str, str]]:
 
 
 def _check_checkpoint(arguments: argparse.Namespace) -> None:
-    """Refuses a place where no folder of a checkpoint can be."""
+    """Reject a path where a checkpoint folder cannot be."""
     place = arguments.checkpoint
     check_apart({"--checkpoint": place, "--out": arguments.out, "names of --out": names_path(arguments.out)})
     if place.exists() and not place.is_dir():
@@ -210,7 +210,7 @@ def _check_checkpoint(arguments: argparse.Namespace) -> None:
 
 
 def _own_fields(arguments: argparse.Namespace, instances: InstanceKind, fields: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a base of the user's own: options of what encodes the instances are settings of its encoder."""
+    """Settings of a custom base; options for encoding instances become settings of its encoder."""
     encoder = {name: fields.pop(name) for name in ENCODER if name in fields}
     encoder |= options.settings_of(arguments.encoder_settings, "--encoder-set", {})
     return {
@@ -222,9 +222,9 @@ def _own_fields(arguments: argparse.Namespace, instances: InstanceKind, fields: 
 
 
 def _save_model(kind: Kind, model: Any, encoder: Any, data: TrainingSet, training: dict[str, Any], place: Path) -> None:
-    """Saves next to the model's file the names that its codes represent, and what is known of the training.
+    """Save the model, and next to it the names behind its codes and facts about the training.
 
-    Each file appears complete or not at all, the names first: a kill in between leaves them next to the model before.
+    Each file is written atomically, the names first: a kill in between leaves them next to the earlier model.
     """
     known = data.annotations
     names = model_names(kind.training.class_names(known), known.annotators, data.names, encoder, training)

@@ -1,4 +1,4 @@
-"""`crowdzoo versions`: the versions of a served model."""
+"""`crowdzoo versions`: list the versions of a served model."""
 
 import argparse
 
@@ -7,13 +7,13 @@ from crowdzoo.report.tables import print_table
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     command.add_argument("folder", type=path, help="folder of the served model, with one subfolder per version")
     add_options(command, {"--config FILE": "TF Serving's models.config, whose labels are shown"}, type=path)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Prints a table, newest version first."""
+    """Print a table, newest version first."""
     from crowdzoo.components.rollback import describe_versions
 
     rows = describe_versions(arguments.folder)

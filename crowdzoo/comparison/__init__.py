@@ -1,1 +1,1 @@
-"""Several methods on one crowd, side by side, with intervals."""
+"""Compare several methods on the same annotations, with confidence intervals."""

@@ -1,4 +1,4 @@
-"""compare: methods on one's own data, and which of them to take."""
+"""compare: scores methods on your own data, to choose one of them."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """How several methods did, the best first.
+    """Scores of several methods, best first.
 
     Attributes:
-        frame: a row a method: `method`, `score`, `against_baseline` with the ends of its 95 % interval
+        frame: one row per method: `method`, `score`, `against_baseline` with the ends of its 95 % interval
             (`against_baseline_low`, `..._high`), `behind_best` with its ends, `level` (whether the interval of
-            `behind_best` holds 0), with gold further figures, `seconds` of a run (the median), `notes`.
+            `behind_best` contains 0), further figures if there is gold, `seconds` (median time of a run), `notes`.
             Methods that failed come last, without numbers.
-        measure: what `score` is; higher is better.
+        measure: name of the measure in `score`; higher is better.
         has_gold: whether methods are scored with gold.
-        baseline: what the others are compared with.
-        num_tasks: that were scored.
+        baseline: the method that the others are compared with.
+        num_tasks: number of tasks scored.
         scores: method -> score of each task by seed, [S, n]; the mean is `score`.
         best: the method with the highest score; never "gold".
-        methods: by their titles.
+        methods: the methods by title.
     """
 
     frame: pd.DataFrame
@@ -67,7 +67,7 @@ class Comparison:
         header = ["method", self.measure, f"against {self.baseline}", "behind the best", *figures, "seconds", "notes"]
         rows = []
         for row in frame.to_dict("records"):
-            if row["score"] != row["score"]:  # it failed
+            if row["score"] != row["score"]:  # a failed method
                 rows.append([row["method"], *["-"] * (len(header) - 2), row["notes"]])
                 continue
             cells = [f"{row['score']:.3f}", *(_interval(row, name) for name in ("against_baseline", "behind_best"))]
@@ -102,66 +102,66 @@ def compare(
     on_run: Callable[[int, int], object] = lambda done, total: None,
     **scale: Any,
 ) -> Comparison:
-    """Compares methods on one's own data.
+    """Compare methods on your own data.
 
-    **Without instances** methods of aggregation are compared. With gold, each is fitted to all annotations, and its
-    answers are scored. Without gold, a fifth of the annotations is hidden in turns, so that a task keeps one at least,
-    and a score is the log-probability of what was hidden, given the result on the others and the matrices (of ratings
-    biases and precisions) of the annotators, which are the same for each method (`hierarchical-dawid-skene` and
-    `rating-em` on all annotations; for preferences each method's own).
+    **Without instances**, aggregation methods are compared. With gold, each is fitted to all annotations and its
+    answers are scored. Without gold, each fifth of the annotations is hidden in turn, but at least one annotation per
+    task is kept. The score is then the log-probability of the hidden annotations, given the result on the others and
+    the annotators' confusion matrices (for ratings, biases and precisions). These are the same for all methods, from
+    `hierarchical-dawid-skene` or `rating-em` on all annotations; for preferences, each method uses its own.
 
-    **With instances** deep methods are compared on the same base, and the score of an aggregation is that of the base
-    trained on its result. A fifth of the tasks is hidden in turns, and the models predict them. Their predictions are
-    scored with gold, or without it by the log-probability of the hidden tasks' annotations.
+    **With instances**, deep methods are compared on the same base; an aggregation scores what the base scores when
+    trained on its result. Each fifth of the tasks is hidden in turn and predicted by the models. Predictions are scored
+    with gold or, without it, by the log-probability of the hidden tasks' annotations.
 
     | labels | score with gold | without |
     |---|---|---|
-    | classes | share of tasks that are right | log-probability |
+    | classes | share of correct tasks | log-probability |
     | ratings | absolute error, negative | log-probability |
-    | preferences | share of pairs of tasks whose order is that of gold | log-probability |
-    | free texts | edits over the words of gold, negative | edits over the words of hidden texts, negative |
+    | preferences | share of pairs of tasks in the same order as in gold | log-probability |
+    | free texts | edits per word of gold, negative | edits per word of the hidden texts, negative |
     | regions | Dice coefficient | Dice coefficient with hidden answers |
-    | sentences | F1 of spans, all sentences together | |
-    | several labels per task | F1 of labels, all tasks together | |
+    | sentences | F1 of spans over all sentences | |
+    | several labels per task | F1 of labels over all tasks | |
 
-    Hidden annotations say which method predicts annotators best. Where annotators agree on what is false, that is not
-    the method that is right most often, and one far behind may be the best with gold. For ratings the log-probability
-    favours small squared errors, and gold counts absolute ones. Give gold of a few hundred tasks where you can.
+    Hidden annotations show which method predicts annotators best. If annotators agree on wrong answers, that is not the
+    most accurate method, and a method far behind may be the best with gold. For ratings, the log-probability favours
+    small squared errors, while gold counts absolute ones. Provide gold for a few hundred tasks if you can.
 
     Args:
         annotations: `Annotations`; for sentences `CrowdSequences`.
-        instances: as for `train`; None compares aggregations alone. Sentences are their own: there `settings` of a
-            tagger, `TaggerSettings()`, say that deep methods are compared. Networks for masks are compared on the
-            command line.
-        gold: by the rows of the instances, or without instances by `annotations.tasks`: class codes (-1 unknown),
-            ratings or true scores of preferences (NaN unknown), texts or regions as text (empty unknown). For sentences
-            tags or their codes (None unknown); without it their own gold. For several labels per task what
-            `MultiLabel.fit` takes, by label.
-        methods: "quick", "all", or names, each alone or with settings ("crowdsourced-layer connection=VW"), or
-            tuples of a name and settings. The baseline (majority-vote, mean) is always compared.
-        base: a Keras model for feature vectors (copied with new weights for each training), or a function that makes
-            one of a `BaseContext`. None is the base that the settings name; sentences and
-            regions take no other here.
-        settings: of the trainings, such as `TextSettings(epochs=20)`; None is `TrainingSettings()`. Method, arguments
-            and seed are not used.
+        instances: as for `train`; None compares only aggregations. Sentences are their own instances: pass settings of
+            a tagger, such as `settings=TaggerSettings()`, to compare deep methods. Networks for masks are compared on
+            the command line.
+        gold: one entry per row of the instances, or per task of `annotations.tasks` without instances: class codes (-1
+            unknown), ratings or true scores of preferences (NaN unknown), texts or regions as text (empty unknown). For
+            sentences, tags or their codes (None unknown); by default the sentences' own gold. For several labels per
+            task, by label, as `MultiLabel.fit` accepts it.
+        methods: "quick", "all", or names, optionally with settings ("crowdsourced-layer connection=VW"), or tuples of a
+            name and settings. The baseline (majority-vote, mean) is always compared.
+        base: a Keras model for feature vectors (copied with new weights for each training), or a function that creates
+            one from a `BaseContext`. None is the base named in the settings, the only choice for sentences and regions.
+        settings: training settings, such as `TextSettings(epochs=20)`; None is `TrainingSettings()`. Their method,
+            arguments and seed are ignored.
         tasks: ids of the rows of the instances; see `CrowdModel.fit`.
-        held_out: which rows of the instances are hidden, bool [N], in place of fifths in turns.
-        seeds: of the methods and of what is hidden.
-        folder: where `runs.parquet` is kept, each run as soon as it is done. With the same data and settings a
-            comparison goes on from it, also with further methods and seeds. None keeps nothing.
-        track: "mlflow" or "tensorboard" logs parameters and figures of each method, and the plot; see
+        held_out: rows of the instances to hide instead of each fifth in turn, bool [N].
+        seeds: seeds of the methods and of the choice of hidden data.
+        folder: folder for `runs.parquet`, which stores each run when it is done. With the same data and settings a
+            comparison resumes from it, also with further methods and seeds. None stores nothing.
+        track: "mlflow" or "tensorboard" logs the parameters and figures of each method and the plot; see
             `crowdzoo.comparison.tracking.track`.
-        on_run: called after each run with the number of runs that are done and of all.
-        **scale: what all aggregations share: for ratings `low` and `high`, the ends of the scale; for free texts
-            `normalize` and `unit`, by which errors are counted, too. With instances they are settings.
+        on_run: called after each run with the number of finished runs and the total.
+        **scale: settings shared by all aggregations: for ratings `low` and `high`, the ends of the scale; for free
+            texts `normalize` and `unit`, which also define how errors are counted. With instances, put them into
+            `settings`.
 
     Returns:
-        The comparison. Its intervals are paired and draw the tasks again. For models they hold for those that were
-        trained, and so for the mean over the seeds: give several seeds where trainings differ much.
+        The comparison. Its intervals are paired and resample the tasks. For deep methods they apply to the models
+        trained, and so to the mean over the seeds: use several seeds if results vary between trainings.
 
     Raises:
-        ConfigError: an unknown method or setting; a folder of other runs.
-        DataError: other labels, gold that does not fit, or too few tasks.
+        ConfigError: an unknown method or setting, or a folder with other runs.
+        DataError: unsupported labels, gold that does not match, or too few tasks.
 
     Source:
         Intervals of cross-validation by the variance over all tasks: P. Bayle et al.: Cross-validation confidence
@@ -170,8 +170,8 @@ def compare(
     Example:
         >>> import crowdzoo
         >>> labelme = crowdzoo.datasets.load_labelme()
-        >>> found = crowdzoo.compare(labelme.annotations, gold=labelme.gold, methods=["dawid-skene", "wawa"])
-        >>> found.best.name, round(float(found.frame.loc[0, "score"]), 3)
+        >>> comparison = crowdzoo.compare(labelme.annotations, gold=labelme.gold, methods=["dawid-skene", "wawa"])
+        >>> comparison.best.name, round(float(comparison.frame.loc[0, "score"]), 3)
         ('dawid-skene', 0.795)
     """
     crowd = annotations_of(annotations)
@@ -196,7 +196,7 @@ def compare(
         setup = Trainings(kind, annotations, gold, instances, base, settings, tasks, held_out)
     chosen = setup.methods(methods)
     if setup.gold is None:
-        setup.evidence(seeds[0], 0)  # which may refuse the data, before the work
+        setup.evidence(seeds[0], 0)  # may reject the data before the first run
     place = None if folder is None else Path(folder)
     if track is not None:
         check_tracking(track, place)
@@ -210,7 +210,7 @@ def compare(
     ]
     total = len(seeds) * setup.num_parts * len(chosen)
     if missing and isinstance(setup, Labels):
-        _run(setup, chosen[0], *missing[0][:2])  # the quick baseline, so that the time of imports does not count
+        _run(setup, chosen[0], *missing[0][:2])  # the quick baseline, so that no run's time includes the imports
     for done, (seed, part, method) in enumerate(missing, total - len(missing) + 1):
         runs.add(_run(setup, method, seed, part))
         on_run(done, total)
@@ -221,7 +221,7 @@ def compare(
 
 
 def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
-    """One run, with what it warned of."""
+    """Run a method once and record its warnings."""
     key, started = setup.key(method), time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -243,7 +243,7 @@ def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
 
 
 def _first_sentence(message: Warning | str) -> str:
-    """What a warning says first, without the name of the method."""
+    """First sentence of a warning, without the name of the method."""
     notes: tuple[str, ...] = getattr(message, "notes", ())
     text = notes[0] if notes else str(message)
     return text.partition(". ")[0].rstrip(".")
@@ -251,14 +251,14 @@ def _first_sentence(message: Warning | str) -> str:
 
 @dataclass(frozen=True)
 class _Scored:
-    """A method's runs, scored.
+    """Scores of a method's runs.
 
     Attributes:
-        totals: of each seed and task what it adds to the sum of scores, [S, N].
-        weights: and to the sum of weights, [S, N].
+        totals: contribution of each task to the sum of scores, by seed, [S, N].
+        weights: contribution of each task to the sum of weights, by seed, [S, N].
         figures: further measures against gold, means over the seeds.
-        notes: what the runs warned of; else what is wrong with the answers of a seed.
-        runs: by seed and part.
+        notes: warnings of the runs; if there are none, problems with the answers of a seed.
+        runs: the runs by seed and part.
     """
 
     totals: Scores
@@ -275,11 +275,11 @@ class _Scored:
 
 
 def _score_method(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Scored:
-    """Scores of one method whose runs, by seed and part, have not failed."""
+    """Score one method, given its runs by seed and part, none of which failed."""
     measure = setup.measure
     shape = len(seeds), setup.annotations.num_tasks
     totals, weights, figures, counted = np.zeros(shape), np.zeros(shape), [], np.zeros(shape[1], bool)
-    notes: dict[str, str] = {}  # those of other runs that differ in numbers alone are left out
+    notes: dict[str, str] = {}  # one of several that differ only in numbers
     for fault in (fault for seed_runs in runs for run in seed_runs for fault in run.faults):
         notes.setdefault(re.sub(r"\d+(\.\d+)?", "", fault), fault)
     for place, (seed, seed_runs) in enumerate(zip(seeds, runs, strict=True)):
@@ -302,7 +302,7 @@ def _score_method(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> 
 
 
 def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequence[int]) -> Comparison:
-    """The table of a comparison whose runs are all there."""
+    """Build the comparison once all runs are done."""
     import pandas as pd
 
     scored, failed = {}, {}

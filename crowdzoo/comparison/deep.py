@@ -1,4 +1,4 @@
-"""Deep methods on one base, compared."""
+"""Comparison of deep methods on the same base."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from crowdzoo.training.settings import Settings, TrainingSettings
 
 
 class Trainings(Setup):
-    """Each method trains the same base; a fifth of the tasks is hidden in turns, or those of `held_out`.
+    """Train the same base with each method, hiding each fifth of the tasks in turn, or those of `held_out`.
 
     Args:
-        kind: of the labels.
+        kind: kind of the labels.
         crowd: labels of the tasks.
-        gold: by the rows of x; None.
-        x: instances; None where they are what was labelled.
-        base: a Keras model, or a function that makes one; None is the settings' own.
-        settings: of all trainings; None is `TrainingSettings()`.
+        gold: gold by the rows of x, or None.
+        x: instances; None if `crowd` contains them.
+        base: a Keras model, or a function that creates one; None is the base named in the settings.
+        settings: settings of all trainings; None is `TrainingSettings()`.
         tasks: ids of the rows of x.
-        held_out: rows that are hidden; None.
+        held_out: rows to hide, or None.
     """
 
     def __init__(self, kind: Kind, crowd: Any, gold: Any, x: Any, base: Any, settings: Any, tasks: Any, held_out: Any):
@@ -103,37 +103,37 @@ class Trainings(Setup):
         self.settings = with_length(self.settings, num_labelled(first))
 
     def tables(self) -> Sequence[Table]:
-        """Deep methods, aggregations whose result the base learns from, and gold where there is enough."""
+        """Deep methods, aggregations to train the base on, and gold if there is enough."""
         gold_tables = [Table("layer", {GOLD: None}, lambda _: None)] if self.has_gold_to_learn else []
         return [self.deep, *super().tables(), *gold_tables]
 
     def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, object]]]:
-        """The quick methods, or every deep one; gold where there is some."""
+        """The quick methods, or all deep methods; also gold if there is enough."""
         quick = () if name == "all" else self.kind.measure.quick_deep
         methods: Deep = quick or tuple((method, {}) for method in self.deep)
         return [*methods, (GOLD, {})] if self.has_gold_to_learn else methods
 
     def check(self, method: Method) -> None:
-        """Raises ConfigError where settings of a method cannot be used."""
+        """Raise ConfigError if a method's settings are invalid."""
         if method.name in self.deep:
             self._settings(method, 0)
         elif method.name != GOLD:
             super().check(method)
 
     def aggregator(self, method: Method, seed: int) -> Aggregator | MultiLabel:
-        """An aggregator by its name; of "aggregated" the recommended one."""
+        """Create an aggregator by name; for "aggregated", the recommended one."""
         usual = self.kind.training.split_method(method.name)[1] if method.name == AGGREGATED else None
         return super().aggregator(Method(usual, {}) if usual else method, seed)
 
     def parameters(self) -> dict[str, object]:
-        """The settings of the trainings."""
+        """Training settings."""
         left_out = ("method", "arguments", "seed")
         return {name: value for name, value in asdict(self.settings).items() if name not in left_out}
 
     def identity(self) -> dict[str, str]:
-        """Annotations and instances, and how is trained."""
+        """Digests of annotations and instances, and the training settings."""
         fields = {**asdict(self.settings), "method": None, "arguments": None, "seed": None}
-        reference = getattr(self.settings, "reference", "")  # of a base of the user's own
+        reference = getattr(self.settings, "reference", "")  # of a custom base
         base = source_hash(reference) if reference else "" if self.base is None else _describe(self.base.made_by)
         return {
             **super().identity(),
@@ -145,7 +145,7 @@ class Trainings(Setup):
         }
 
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
-        """Trains once."""
+        """Train and predict once."""
         hidden, settings, targets = self._hidden(seed, part), self._settings(method, seed), None
         kept = self._training_tasks(hidden)
         if method.name == GOLD:
@@ -158,14 +158,14 @@ class Trainings(Setup):
         return hidden, train_and_predict(settings, self.x, self.measure, kept, hidden, targets, self.base)
 
     def _hidden(self, seed: int, part: int) -> NDArray[np.int64]:
-        """Codes of the tasks that are asked for, sorted."""
+        """Codes of the hidden tasks, sorted."""
         if self.held_out is not None:
             return self.asked
         order = np.random.default_rng([seed, PARTS]).permutation(self.asked)
         return np.sort(np.array_split(order, PARTS)[part])
 
     def _training_tasks(self, hidden: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Codes of the tasks that are trained on, sorted."""
+        """Codes of the training tasks, sorted."""
         kept = self.labelled.copy()
         kept[hidden if self.held_out is None else self.held_out] = False
         return np.flatnonzero(kept)
@@ -185,19 +185,19 @@ def train_and_predict(
     targets: Targets | None,
     base: Base | None = None,
 ) -> Scores:
-    """Trains once, and asks the model about other tasks.
+    """Train a model once and predict other tasks.
 
     Args:
-        settings: of the training.
+        settings: training settings.
         x: instances, row i is task code i.
         measure: labels of all tasks.
-        kept: codes of the tasks that are trained on.
-        hidden: codes of the tasks that are asked for, sorted.
-        targets: what method "aggregated" learns from; see `Training.targets`.
+        kept: codes of the training tasks.
+        hidden: codes of the tasks to predict, sorted.
+        targets: training targets of method "aggregated"; see `Training.targets`.
         base: see `train`.
 
     Returns:
-        The answers, as the kind has them.
+        The predictions in the kind's form.
     """
     crowd, base_argument = measure.of_tasks(kept), {} if base is None else {"base": base}
     model, encoder = kind_of(settings.kind).training.train(
@@ -207,7 +207,7 @@ def train_and_predict(
 
 
 def _describe(base: Any) -> str:
-    """A base of the user's own: the configuration of a model, or the source of a function."""
+    """Text that identifies a custom base: the configuration of a model, or the source of a function."""
     if isinstance(base, keras.Model):
         return str(base.to_json())
     with contextlib.suppress(OSError, TypeError):

@@ -1,4 +1,4 @@
-"""What the runs of a comparison gave, in a file from which a comparison that was stopped goes on."""
+"""Stored results of a comparison's runs, from which an interrupted comparison resumes."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ IDENTITY = b"crowdzoo.comparison"
 
 @dataclass(frozen=True)
 class Run:
-    """One method on one part of the data.
+    """Result of one method on one part of the data.
 
     Attributes:
         method: name and hyperparameters, as `crowdzoo train` prints them.
-        seed: of the part and of the method.
-        part: number of the part that was hidden.
-        seconds: that it took.
-        tasks: codes of the tasks that were asked for, [n].
-        answers: to them, [n, K]; see `Compared`.
-        faults: what it warned of.
-        failed: why there are no answers; "" where there are.
+        seed: seed of the split and of the method.
+        part: number of the hidden part.
+        seconds: duration of the run.
+        tasks: codes of the predicted tasks, [n].
+        answers: predictions for these tasks, [n, K]; see `Measure`.
+        faults: warnings of the run.
+        failed: why there are no answers; "" if the run succeeded.
     """
 
     method: str
@@ -59,16 +59,16 @@ class Run:
 
 
 class Runs:
-    """The runs of one comparison; with a folder they are kept there, each as soon as it is there.
+    """The runs of one comparison; with a folder, each run is stored when it is done.
 
-    `runs.parquet` is a folder of Parquet files, a file and a row for each run, as `pandas.read_parquet` reads them.
+    `runs.parquet` is a folder of Parquet files, one file with one row per run, which `pandas.read_parquet` can read.
 
     Args:
-        folder: None keeps nothing.
-        identity: what comparisons that share runs have in common, name -> text.
+        folder: folder for `runs.parquet`; None stores nothing.
+        identity: data and settings that must match for comparisons to share runs, name -> text.
 
     Raises:
-        ConfigError: the folder holds runs of other data or settings; it names the difference.
+        ConfigError: the folder contains runs of other data or settings; the message names the difference.
         DataError: a file is damaged.
     """
 
@@ -84,11 +84,11 @@ class Runs:
         return key in self._runs
 
     def get(self, *key: Any) -> Run:
-        """The run of a method, a seed and a part."""
+        """Return the run of a method, a seed and a part."""
         return self._runs[key]
 
     def add(self, run: Run) -> None:
-        """Keeps one more run; its file appears complete or not at all. One that failed is made again the next time."""
+        """Store a run, writing its file atomically. A failed run is repeated next time."""
         key = run.method, run.seed, run.part
         self._runs[key] = run
         if self._folder is None or run.failed:

@@ -1,4 +1,4 @@
-"""What a comparison is made on: its methods, and what a run of one of them is."""
+"""Setup of a comparison: its methods, and how to run one of them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from crowdzoo.plugins import Table
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.held_out_annotations import FEWEST
 
-PARTS = 5  # into which tasks, or annotations, are cut
-GOLD = "gold"  # the method that learns from gold: what better labels could bring
+PARTS = 5  # parts that tasks, or annotations, are split into
+GOLD = "gold"  # the method that trains on gold: the score that better labels could reach
 SETS = ("quick", "all")
 Methods = str | Iterable[str | tuple[str, Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method that is compared: its name, and its settings.
+    """Name and settings of a method to compare.
 
     Attributes:
-        name: of an aggregation, of a deep method, or "gold".
-        arguments: settings of it.
+        name: name of an aggregation or a deep method, or "gold".
+        arguments: settings of the method.
     """
 
     name: str
@@ -44,22 +44,22 @@ class Method:
 
     @property
     def title(self) -> str:
-        """All in one line."""
+        """Name and settings on one line."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in self.arguments.items())])
 
 
 class Setup(ABC):
-    """What is compared on; subclasses say how a run is made.
+    """Data and shared settings of a comparison; subclasses define how to run a method.
 
     Args:
-        kind: of the labels.
+        kind: kind of the labels.
         crowd: the labels.
-        gold: what is known of the tasks; None.
-        scale: settings that all methods share, such as "low" and "high" of ratings.
+        gold: gold labels of the tasks, or None.
+        scale: settings that all methods share, such as "low" and "high" for ratings.
 
     Attributes:
-        measure: how answers are scored.
-        num_parts: how many runs a method and seed has.
+        measure: scores the answers.
+        num_parts: number of runs per method and seed.
     """
 
     num_parts = 1
@@ -71,15 +71,15 @@ class Setup(ABC):
         self._evidence: dict[Any, Any] = {}
 
     def tables(self) -> Sequence[Table]:
-        """The methods that can be named."""
+        """Tables of the available methods."""
         return [self.kind.aggregation.methods()]
 
     def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, object]]]:
-        """The methods of "quick" or "all"."""
+        """The methods that "quick" or "all" stands for."""
         return [(method, {}) for method in (self.measure.quick if name == "quick" else self.kind.aggregation.methods())]
 
     def methods(self, selection: Methods) -> list[Method]:
-        """What is compared, the baseline first.
+        """The methods to compare, baseline first.
 
         Raises:
             ConfigError: an unknown method or setting.
@@ -95,7 +95,7 @@ class Setup(ABC):
         return list(methods_by_title.values())
 
     def _no_method(self, name: str) -> str:
-        """What is wrong with the name of a method."""
+        """Error message for an unknown method name."""
         if name in self.kind.training.methods():
             return f"compare: {name} is a deep method: give instances, too."
         titles = [
@@ -108,27 +108,27 @@ class Setup(ABC):
         return unknown("method", name, known)
 
     def check(self, method: Method) -> None:
-        """Raises ConfigError where settings of a method cannot be used."""
+        """Raise ConfigError if a method's settings are invalid."""
         self.aggregator(method, 0)
 
     def aggregator(self, method: Method, seed: int) -> Aggregator | MultiLabel:
-        """An aggregator by its name."""
+        """Create an aggregator by name."""
         parameters = signature(self.kind.aggregation.method_class(method.name) or object).parameters
         usual = {name: value for name, value in {"seed": seed, **self.scale}.items() if name in parameters}
         return self.kind.aggregation.make(method.name, **usual | dict(method.arguments))
 
     def key(self, method: Method) -> str:
-        """What a run is kept by: the method; of "gold" also the gold, of a package's or script's method its version."""
+        """Storage key of a run: the method, a digest of gold for "gold", and the version of a method from outside."""
         if method.name == GOLD:
             return f"{method.title} {self.measure.gold_digest()[:12]}"
         return " ".join([method.title, *filter(None, (table.version(method.name) for table in self.tables()))])
 
     def parameters(self) -> dict[str, object]:
-        """What all methods share, as trackers log it."""
+        """Settings shared by all methods, to be logged."""
         return dict(self.scale)
 
     def identity(self) -> dict[str, str]:
-        """See `Runs`, in the words of its message."""
+        """Identity for `Runs`; the keys appear in its error message."""
         scored = self.measure.answers_hold_gold and self.gold is not None
         return {
             "version of crowdzoo": crowdzoo.__version__,
@@ -140,14 +140,14 @@ class Setup(ABC):
 
     @abstractmethod
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
-        """Codes of the tasks that were asked for, [n], and answers to them; see `Measure`."""
+        """Run a method: codes of the predicted tasks, [n], and the answers to them; see `Measure`."""
 
     def hidden_rows(self, seed: int, part: int) -> NDArray[np.bool_] | None:
-        """Which annotations a run is asked for where there is no gold, bool [A]; None: all of its tasks."""
+        """Annotations that a run must predict without gold, bool [A]; None: all those of its tasks."""
         return None
 
     def evidence(self, seed: int, part: int) -> Sum:
-        """See `Measure.hidden_sums`, of the annotations that a run is asked for."""
+        """`Measure.hidden_sums` for the annotations that a run must predict."""
         rows = self.hidden_rows(seed, part)
         key = None if rows is None else (seed, part)
         if key not in self._evidence:
@@ -156,7 +156,7 @@ class Setup(ABC):
 
 
 class Labels(Setup):
-    """Aggregations alone: with gold on all annotations, without it with a fifth of them hidden in turns.
+    """Aggregations: fitted to all annotations with gold; without gold, each fifth of them is hidden in turn.
 
     Example:
         >>> import numpy as np
@@ -185,11 +185,11 @@ class Labels(Setup):
             )
 
     def identity(self) -> dict[str, str]:
-        """Runs with gold see all annotations, the others do not."""
+        """Identity for `Runs`: runs with gold use all annotations, runs without gold do not."""
         return {**super().identity(), "way of scoring (with or without gold)": "" if self.gold is None else "gold"}
 
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
-        """Fits once; with gold to all annotations."""
+        """Fit once, with gold to all annotations."""
         seen, tasks, hidden = self.crowd, np.arange(self.annotations.num_tasks), None
         if self.gold is None:
             hidden = self.hidden_rows(seed, part)
@@ -197,7 +197,7 @@ class Labels(Setup):
         return tasks, self.measure.answers(result_of(self.aggregator(method, seed), seen), tasks, hidden)
 
     def hidden_rows(self, seed: int, part: int) -> NDArray[np.bool_]:
-        """Which annotations, [A]: a fifth, but those of tasks that would have none left."""
+        """Hidden annotations, [A]: a fifth, except those whose task would have none left."""
         tasks, right = self.annotations.task_ids, self.annotations.right_ids
         hidden: NDArray[np.bool_] = np.random.default_rng([seed, PARTS]).permutation(len(tasks)) % PARTS == part
         left = self.annotations.select_rows(~hidden).redundancy > 0
@@ -205,7 +205,7 @@ class Labels(Setup):
 
 
 def _parse_method(word: str | tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
-    """Name and settings of "name setting=value", whose values are JSON where they can be."""
+    """Name and settings from "name setting=value"; values are parsed as JSON if possible."""
     if isinstance(word, tuple) and len(word) == 2:
         return word
     if not isinstance(word, str) or not word.strip():

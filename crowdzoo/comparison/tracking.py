@@ -1,4 +1,4 @@
-"""A comparison in MLflow or in TensorBoard's HParams, by their own libraries."""
+"""Log a comparison to MLflow or to TensorBoard's HParams plugin, with their own libraries."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ LOGS = "tensorboard"  # folder of its event files
 
 
 def log_comparison(where: str, comparison: Any, folder: Path | None, settings: Mapping[str, object]) -> None:
-    """Logs a run for each method: its parameters, and its figures; and the table and the plot once.
+    """Log one run per method with its parameters and figures, and the table and the plot once.
 
-    MLflow keeps them where `MLFLOW_TRACKING_URI` says, as runs below one for the comparison. TensorBoard reads the
+    MLflow stores them at `MLFLOW_TRACKING_URI`, as child runs of one for the comparison. TensorBoard files are in the
     folder `tensorboard` next to the runs; an earlier one is replaced.
 
     Args:
         where: "mlflow" or "tensorboard".
         comparison: result of `compare`.
-        folder: of the runs.
-        settings: shared by all methods, in addition to their own.
+        folder: folder of the runs.
+        settings: settings shared by all methods, in addition to their own.
     """
     frame = comparison.frame.dropna(subset="score")
     numbers = frame.drop(columns=["method", "level", "notes"]).to_dict("records")
@@ -66,10 +66,10 @@ def log_comparison(where: str, comparison: Any, folder: Path | None, settings: M
 
 
 def check_tracking(where: str, folder: Path | None) -> None:
-    """Refuses before the work what `log_comparison` could not do after it.
+    """Check before the runs that `log_comparison` will work after them.
 
     Raises:
-        ConfigError: another name, the library is not installed, or TensorBoard without a folder.
+        ConfigError: an unknown tracker, a library that is not installed, or TensorBoard without a folder.
     """
     Choice(TRACKERS).checked("compare", "track", where)
     if where == "tensorboard" and folder is None:

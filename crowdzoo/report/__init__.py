@@ -1,4 +1,4 @@
-"""The page of a report, tables and plots of results. Names load when first used."""
+"""Report pages, and tables and plots of results. Names are imported on first use."""
 
 from crowdzoo.lazy_names import lazy_names
 

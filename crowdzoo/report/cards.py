@@ -1,7 +1,7 @@
-"""Cards of all methods: saved ones of crowdzoo's own, made ones of packages; and the saved figures.
+"""Cards of all methods: saved for crowdzoo's own methods, created for those of packages, with saved figures.
 
-`benchmarks/method_figures.py` makes the saved cards from the classes and their docstrings, so that they need no Keras,
-and no docstrings where they are shown (`python -OO` has none).
+`benchmarks/method_figures.py` creates the saved cards from the classes and their docstrings. Showing them thus needs
+neither Keras nor docstrings (`python -OO` has none).
 """
 
 import functools
@@ -20,24 +20,25 @@ from crowdzoo.kinds import KINDS, Kind, kind_of
 
 @dataclass(frozen=True)
 class MethodCard:
-    """What there is to know of a method before it is chosen.
+    """Facts about a method that help to choose one.
 
     Attributes:
-        name: as the command line, configurations and `create` spell it.
+        name: name of the method on the command line, in configurations and in `create`.
         sort: "deep" (trains a model) or "aggregation" (labels alone).
-        kind: of labels, a key of `LABEL_KINDS`.
-        class_name: where its class is; None for "aggregated", which has no crowd layer.
-        package: `distribution==version` that adds it, or `module:class` of a script; empty for crowdzoo's own.
-        summary: what it does, in a sentence.
-        source: the paper or papers.
-        needs: what it needs of the data.
-        extras: what else it can use or do: "features", "gold", "initial", "confidence", "at most 2 classes".
+        kind: kind of labels, a key of `LABEL_KINDS`.
+        class_name: full name of its class; None for "aggregated", which has no crowd layer.
+        package: `distribution==version` that provides it, or `module:class` of a script; empty for crowdzoo's own
+            methods.
+        summary: one sentence about what it does.
+        source: its papers.
+        needs: its requirements on the data.
+        extras: further inputs and abilities: "features", "gold", "initial", "confidence", "at most 2 classes".
         settings: names of its settings.
-        python: the one line of Python; `CrowdModel` is in `crowdzoo`, other names are in `class_name`'s module or in
-            `crowdzoo.models`.
-        command: the one line of command.
-        figures: saved figures on data sets that ship, each with "set", "variant", "accuracy", "spread" (of the runs;
-            None of one), "runs", "cpu_seconds" and "versions".
+        python: one line of Python that uses it; `CrowdModel` is in `crowdzoo`, other names are in `class_name`'s module
+            or in `crowdzoo.models`.
+        command: one command that uses it.
+        figures: saved figures on bundled data sets, each with "set", "variant", "accuracy", "spread" (of the runs; None
+            for one run), "runs", "cpu_seconds" and "versions".
     """
 
     name: str
@@ -55,22 +56,22 @@ class MethodCard:
     figures: tuple[dict[str, Any], ...]
 
     def to_dict(self) -> dict[str, object]:
-        """The card as JSON holds it."""
+        """The card as a dictionary for JSON."""
         return asdict(self) | {name: [*getattr(self, name)] for name in ("extras", "settings", "figures")}
 
 
 def method_cards(kind: str | None = None, name: str | None = None) -> list[MethodCard]:
-    """The cards of all methods, or of some.
+    """Return the cards of all or selected methods.
 
     Args:
-        kind: of labels; None: all kinds.
-        name: of a method; there may be one of this name for several kinds, and both a deep method and an aggregation.
+        kind: kind of labels; None: all kinds.
+        name: name of a method. Several kinds, or a deep method and an aggregation, may share a name. None: all methods.
 
     Returns:
-        Deep methods first, then aggregations; in the order of the registries.
+        Deep methods, then aggregations, in the order of the registries.
 
     Raises:
-        ConfigError: an unknown kind or name, with the nearest known one.
+        ConfigError: an unknown kind or name; suggests the nearest known one.
     """
     kinds = [kind_of(kind)] if kind is not None else _kinds()
     cards = [replace(card, figures=_figures(card)) for card in _cards(kinds, _read_saved("method_cards.json"))]
@@ -83,23 +84,23 @@ def method_cards(kind: str | None = None, name: str | None = None) -> list[Metho
 
 
 def _files(kind: Kind) -> tuple[str, str]:
-    """The file of annotations and the option of a kind of labels, in a line of command."""
+    """File of annotations and `--kind` option in an example command for a kind of labels."""
     file = "annotations.csv" if "instances" in kind.options.inputs else "spans.jsonl"
     return file, "" if kind is next(iter(KINDS.values())) else f" --kind {kind.name}"
 
 
 def made_cards() -> dict[str, dict[str, object]]:
-    """The cards of crowdzoo's own methods as they are saved, without figures, by sort, kind and name."""
+    """Create the saved cards of crowdzoo's own methods, without figures, by sort, kind and name."""
     return {f"{card.sort}/{card.kind}/{card.name}": card.to_dict() for card in _cards(_kinds(), {}, own=True)}
 
 
 def _kinds() -> list[Kind]:
-    """Those of annotations: several labels per task have the methods for classes."""
+    """Kinds with methods of their own; several labels per task use the methods for classes."""
     return [KINDS[name] for name in LABEL_KINDS]
 
 
 def _cards(kinds: Any, saved: dict[str, Any], own: bool = False) -> Iterator[MethodCard]:
-    """Deep methods, then aggregations: of each, the saved card, or one that is made; packages' only without `own`."""
+    """Yield saved or new cards of deep methods, then of aggregations; those of packages only without `own`."""
     from crowdzoo.aggregation.registry import METHODS_OF
     from crowdzoo.training.methods import methods_of
 
@@ -134,7 +135,7 @@ def _deep(kind: Kind, name: str, methods: Any) -> MethodCard:
 
 
 def _arguments(layer: Any, kind: Kind) -> str:
-    """Arguments that the layer has to be given."""
+    """Required arguments of the layer."""
     named = {"num_annotators": "annotations.num_annotators", "num_classes": "annotations.num_classes"}
     known = {"kind": repr(kind.labels.learned.name), "num_annotations": "len(annotations)"}
     arguments = []
@@ -144,7 +145,7 @@ def _arguments(layer: Any, kind: Kind) -> str:
         elif name == "num_annotations" or (name == "kind" and kind.labels.learned.name != layer.traits.kinds[0]):
             arguments.append(f"{name}={known[name]}")
         elif name == "connection" and kind.labels.has_numbers:
-            arguments.append("connection='B'")  # as `create_crowd_layer` has it
+            arguments.append("connection='B'")  # the default of `create_crowd_layer`
     return ", ".join(arguments)
 
 
@@ -155,11 +156,11 @@ def _aggregation(kind: Kind, name: str, methods: Any) -> MethodCard:
     cls = methods[name]
     texts = _describe(cls)
     described, call = cls, f"{cls.__name__}()"
-    if cls is TokenAggregation:  # a method for classes, which says what it needs
+    if cls is TokenAggregation:  # the method for classes has the description
         described, call = METHODS_OF["classification"][name], f"{cls.__name__}({name!r})"
         summary, source, needs = _describe(described)
         texts = f"Token by token: {summary[0].lower() + summary[1:]}", source, needs
-    parameters = inspect.signature(cls.fit).parameters  # every aggregator has one
+    parameters = inspect.signature(cls.fit).parameters  # every aggregator has `fit`
     extras = [extra for extra in ("gold", "initial") if extra in parameters]
     settings = tuple(inspect.signature(described).parameters)
     if "confidence" in settings:
@@ -177,7 +178,7 @@ def _class_name(cls: type, room: str) -> str:
 
 
 def _describe(cls: type) -> tuple[str, str, str]:
-    """First sentence of a docstring, and its sections "Source" and "Needs" in a line each."""
+    """First paragraph of a docstring, and its sections "Source" and "Needs", each on one line."""
     text = inspect.cleandoc(cls.__doc__ or "")
     summary = " ".join(text.split("\n\n")[0].split()) or "Not said."
     return summary, _section(text, "Source"), _section(text, "Needs")

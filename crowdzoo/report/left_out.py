@@ -1,4 +1,4 @@
-"""left_out: what is gained by leaving annotators out."""
+"""left_out: measures the gain from leaving out annotators."""
 
 from typing import Any
 
@@ -21,25 +21,25 @@ LEAST_KEPT = 3  # annotators
 def left_out(
     crowd: Crowd, method: str, gone: Flags, seed: int = 0, labels: Objects | None = None, families: Codes | None = None
 ) -> tuple[float, float, float] | None:
-    """Compares labels with and without some annotators, by the answers of the others.
+    """Compare labels made with and without some annotators, using the answers of the others.
 
-    A fifth of the annotators who stay is held back in turn, labels are made from the rest with and without those who
-    may go, and both are compared with what those held back said.
+    Each fifth of the remaining annotators is held out in turn. Labels are made from the rest, with and without the
+    annotators in question, and both are compared with the held-out answers.
 
     Args:
-        crowd: the annotations, or sentences.
-        method: name of the method of aggregation, whose settings are its defaults.
-        gone: annotators who may go, bool [R].
-        seed: of the folds.
-        families: see `copy_families`, [R]: whose copy may go is not held back, since its answers are theirs.
-        labels: names of the labels where several may hold for a task, [J]; each is a question of yes or no.
+        crowd: annotations, or sentences.
+        method: name of the aggregation method, used with its default settings.
+        gone: annotators to leave out, bool [R].
+        seed: seed of the folds.
+        families: see `copy_families`, [R]. Annotators with a copy in `gone` are not held out, since the answers are the
+            same.
+        labels: names of the labels, [J], if a task may have several; each is a yes-or-no question.
 
     Returns:
-        How much better labels made without them agree with answers of the other annotators, which took no part in
-        either: share of equal answers (to all labels, where there are several); for ratings, share of their
-        variance; and the ends of its interval of 95 %, for the number of tasks. None where fewer than three annotators
-        would be left, labels are free texts, there are more than `MOST_TRIED` annotations (times labels), or the
-        method is not one that is made by its name.
+        How much better labels made without them agree with held-out answers, as the share of equal answers (to all
+        labels if there are several) or, for ratings, as a share of their variance; and the ends of the 95 % interval
+        for the number of tasks. None if fewer than three annotators would remain, labels are free texts, there are more
+        than `MOST_TRIED` annotations (times labels), or the method cannot be created by name.
     """
     table = annotations_of(crowd)
     annotators = table.annotator_ids
@@ -59,7 +59,7 @@ def left_out(
     gains, tasks = [], []
     for fold in range(min(FOLDS, len(kept))):
         held, rest = folds[annotators] == fold, folds[annotators] != fold
-        with ignored(Warning):  # warnings about a part of the annotations tell nothing new
+        with ignored(Warning):  # warnings about a part of the annotations add nothing
             parts = (table.select_rows(rows) for rows in (rest, rest & ~gone[annotators]))
             results = [aggregator.fit(with_annotations(crowd, part)) for part in parts]
         if labels is None:
@@ -78,7 +78,7 @@ def left_out(
 
 
 def _fits(result: Any, table: Annotations, rows: Flags, crowd: Any) -> Floats:
-    """How well a result fits each of the annotations, [n]: 1 where it says the same, 0 elsewhere."""
+    """How well a result fits each annotation, [n]: 1 if equal, 0 if not; for ratings, a negative squared error."""
     tasks, labels = table.task_ids[rows], table.labels[rows]
     if table.right_ids is not None:
         ahead = result.scores[tasks] - result.scores[table.right_ids[rows]]

@@ -1,4 +1,4 @@
-"""report_page: one page on a crowd's annotations, and the same as numbers."""
+"""report_page: one page about a crowd's annotations, and its numbers."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ __all__ = ["FORMAT", "FORMAT_VERSION", "NEEDED", "VALUES", "Condition", "ReportP
 
 MOST_SHOWN = 1000  # annotators and tasks
 MOST_BYTES = 2_000_000  # of the page
-INSTANCE_BYTES = 900_000  # of the page, at most
+INSTANCE_BYTES = 900_000  # of the page, for instances
 OPERATORS: dict[str, Callable[[float, float], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
-# What a condition may compare, by kind of label; docs/quality.md says what each is
+# Values that a condition may compare, by kind of label; docs/quality.md explains them
 VALUES = {name: kind.page.values() for name, kind in KINDS.items()}
-# What must be given, so that these values are defined
+# Inputs without which these values are undefined
 NEEDED = {
     **dict.fromkeys(("model_agreement", "model_error"), ("predictions",)),
     "aggregate_accuracy": ("gold",),
@@ -63,9 +63,9 @@ class Condition:
     """A condition on the values of a report, such as alpha<0.6.
 
     Attributes:
-        name: of the value.
+        name: name of the value.
         sign: "<", "<=", ">" or ">=".
-        limit: a number.
+        limit: number to compare with.
     """
 
     name: str
@@ -74,14 +74,14 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str, kind: str = "classification") -> Condition:
-        """A condition as the command line writes it.
+        """Parse a condition of the command line.
 
         Args:
             text: such as "alpha<0.6".
-            kind: of label.
+            kind: kind of label.
 
         Raises:
-            ConfigError: not a condition, or an unknown name; lists those there are.
+            ConfigError: not a condition, or an unknown name; lists the known ones.
         """
         match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(<=|>=|<|>)\s*(\S+)\s*", text)
         try:
@@ -105,14 +105,14 @@ class ReportPage:
 
     Attributes:
         title: heading of the page.
-        method: of the aggregation.
-        numbers: what it shows.
-        instances: of the tasks, with the row of each task; None where they were not given.
-        rows: row of each task in the instances, int64 [N].
+        method: method of the aggregation.
+        numbers: contents of the page.
+        instances: instances of the tasks, or None.
+        rows: row of each task in the instances, int64 [N], or None.
         hashed: whether names of annotators and tasks are hashes.
-        changes: what is different from an earlier report; None without one.
-        history: of the model's training, see `shown_history`; None without one.
-        options: that annotations were read and measured with; None where they are not known.
+        changes: differences from an earlier report; None without one.
+        history: history of the model's training, see `shown_history`; None without one.
+        options: options of reading and measuring; None if unknown.
     """
 
     title: str
@@ -130,17 +130,17 @@ class ReportPage:
 
     @property
     def values(self) -> dict[str, float | None]:
-        """What conditions compare; None where it is not defined."""
+        """Values that conditions compare; None where undefined."""
         return self.numbers.values
 
     def check(self, conditions: Iterable[str | Condition]) -> None:
-        """Raises an error where a condition holds.
+        """Raise an error if a condition holds.
 
         Args:
             conditions: such as "alpha<0.6".
 
         Raises:
-            ConditionError: some hold, or compare a value that is not defined; names each with its value.
+            ConditionError: a condition holds, or compares an undefined value; names each with its value.
             ConfigError: not a condition, or an unknown name.
         """
         kind = self.numbers.kind
@@ -156,7 +156,7 @@ class ReportPage:
             raise ConditionError("; ".join(failures) + ".")
 
     def to_json(self) -> str:
-        """The numbers, one JSON object; docs/quality.md describes its fields."""
+        """The numbers as one JSON object; docs/quality.md describes its fields."""
         content = self._content(MOST_SHOWN)
         for name, table in self.numbers.tables.items():
             content["tables"][name]["values"] = dict(table.values)
@@ -165,7 +165,7 @@ class ReportPage:
         return json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n"
 
     def to_html(self) -> str:
-        """The page. It holds all that it needs, and at most two megabytes: where it would take more, it shows less."""
+        """The page, self-contained and at most two megabytes: a larger one shows fewer rows."""
         most = MOST_SHOWN
         while True:
             text = _page(self.title, self.numbers.verdict, self._content(most))
@@ -174,16 +174,16 @@ class ReportPage:
             most = max(1, most // 2)
 
     def write(self, path: str | Path) -> Path:
-        """Write the page, and next to it the numbers with the ending .json.
+        """Write the page, and next to it the numbers with the suffix .json.
 
         Args:
-            path: path of the page; ends in .html. Earlier files are replaced.
+            path: path of the page, with the suffix .html. Existing files are replaced.
 
         Returns:
             The path of the page.
 
         Raises:
-            ConfigError: another ending.
+            ConfigError: another suffix.
         """
         path = Path(path)
         if path.suffix != ".html":
@@ -194,7 +194,7 @@ class ReportPage:
         return path
 
     def _content(self, most: int) -> dict[str, Any]:
-        """What page and file of numbers hold; tables with the rows that a page of `most` rows shows."""
+        """Contents of the page and of the file of numbers, with tables of at most `most` rows."""
         numbers = self.numbers
         facts = {"format": FORMAT, "format_version": FORMAT_VERSION, "crowdzoo": __version__, "kind": numbers.kind}
         return {
@@ -229,7 +229,7 @@ class ReportPage:
 
     @cached_property
     def _views(self) -> list[dict[str, object] | None]:
-        """Of the tasks shown."""
+        """Views of the instances of the shown tasks."""
         assert self.instances is not None
         assert self.rows is not None
         tasks = self.numbers.tables["tasks"].rows or []
@@ -258,50 +258,49 @@ def report_page(
     source: str | None = None,
     on_sample: Callable[[], None] | None = None,
 ) -> ReportPage:
-    """One page on a crowd: can its annotations be trusted, and which annotators, tasks and classes to look at first.
+    """Create a page about a crowd: how reliable its labels are, and which annotators, tasks and classes to check first.
 
-    `page.write("report.html")` writes the page and report.json next to it. The page needs nothing but itself. It shows
-    a thousand annotators and tasks at most; report.json has all of them.
+    `page.write("report.html")` writes the page and report.json next to it. The page is self-contained. It shows at most
+    a thousand annotators and tasks; report.json has all of them.
 
     Args:
-        annotations: of any kind; sentences with their words, which the page shows with their spans.
-        aggregation: a result for the same annotations. That of `MultiLabel` makes a page on several labels per task.
-        title: heading, such as the name of the file.
-        instances: of the tasks, to be shown; see `crowdzoo.instances.read_instances`. None for sentences.
+        annotations: annotations of any kind; sentences with their words, which the page shows with their spans.
+        aggregation: a result for the same annotations; a result of `MultiLabel` for several labels per task.
+        title: heading, such as the file name.
+        instances: instances of the tasks to show; see `crowdzoo.instances.read_instances`. None for sentences.
         metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`; None is "interval" for
-            ratings, and "nominal" elsewhere.
-        bootstrap: samples for its 95 % interval; 0 for none.
+            ratings and "nominal" for other kinds.
+        bootstrap: number of bootstrap samples for its 95 % interval; 0 for no interval.
         seed: seed of the bootstrap.
-        hash_ids: True puts hashes in the place of the names of annotators and tasks, with a random key that nobody
-            keeps. A text is the key: pages of the same key have the same hashes.
-        before: an earlier report on the same crowd, as `crowdzoo.report.page_changes.read_numbers` reads it: the page
-            says what changed since.
-        predictions: a model's, for the same tasks, [N]: the page compares the aggregated labels, and annotators, with
-            them. For classes see `crowdzoo.instances.read_predictions`; for ratings numbers, NaN without a prediction;
-            for sentences lists of tags, for regions `crowdzoo.data.MarkedImage`, for free texts texts, None
-            without a prediction. Not for preferences and several labels per task.
-        gold: true classes, codes [N], -1 where unknown, see `crowdzoo.instances.read_gold`: the page says how far the
-            probabilities of the aggregated labels, and of the model, can be trusted. Classes only.
-        curve: draws a step of the learning curve, see `learning_curve`; 0 for none. It is for classes only.
-        history: of the model's training: name of a metric -> its value after each epoch, see
+        hash_ids: True replaces names of annotators and tasks by hashes with a random key that is not kept. A text is
+            used as the key: pages with the same key have the same hashes.
+        before: an earlier report on the same crowd, from `crowdzoo.report.page_changes.read_numbers`; the page shows
+            what has changed since.
+        predictions: a model's predictions for the same tasks, [N]; the page compares them with the aggregated labels
+            and with annotators. For classes see `crowdzoo.instances.read_predictions`; for ratings, numbers, NaN
+            without a prediction; for sentences, lists of tags, for regions, `crowdzoo.data.MarkedImage`, for free
+            texts, texts, None without a prediction. Not supported for preferences and several labels per task.
+        gold: true classes, codes [N], -1 where unknown, see `crowdzoo.instances.read_gold`; the page shows how well the
+            probabilities of the aggregated labels and of the model are calibrated. Classes only.
+        curve: draws per step of the learning curve, see `learning_curve`; 0 for no curve. Classes only.
+        history: history of the model's training: name of a metric -> its value after each epoch, see
             `crowdzoo.report.training_history.read_history`.
-        models: names of the annotators that are models; all others are people, and the page compares the two. An
-            aggregation that fits is that of `crowdzoo.quality.people_and_models`. None where it is not known. Classes
-            only.
-        epsilon: of `crowdzoo.quality.alternative_annotator_test`, where there are models.
-        options: that annotations were read and measured with, values of JSON by name: with `before` the page says which
-            of them differ.
-        source: file of the annotations and options of reading it, for the commands that the page advises; None: it
-            advises what to do in Python.
-        on_sample: is called after each sample, for a progress bar.
+        models: names of the annotators that are models; the page compares them with the others, who are people. Use the
+            aggregation of `crowdzoo.quality.people_and_models`. None if unknown. Classes only.
+        epsilon: see `crowdzoo.quality.alternative_annotator_test`; used with `models`.
+        options: options of reading and measuring, JSON values by name; with `before`, the page shows which of them
+            differ.
+        source: file of the annotations and options for reading it, for the commands that the page suggests; None: the
+            page suggests Python code.
+        on_sample: called after each bootstrap sample, for a progress bar.
 
     Returns:
         The page.
 
     Raises:
-        DataError: another kind, an aggregation of other tasks, annotators or classes, tasks without an instance,
-            predictions or gold of other tasks or classes, or an earlier report that cannot be compared.
-        ConfigError: a setting out of range, or one that is not for this kind.
+        DataError: an unsupported kind, an aggregation, predictions or gold that do not match the annotations, tasks
+            without an instance, or an earlier report that cannot be compared.
+        ConfigError: a setting that is out of range or not for this kind.
     """
     table = annotations_of(annotations)
     if table is annotations and table.positions is not None:
@@ -330,7 +329,7 @@ def report_page(
 
 
 def _add_advice(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashed: bool) -> Numbers:
-    """The numbers with what is gained by leaving out whose annotations may tell nothing, and all copies but one."""
+    """Add the gain from leaving out annotators who may be uninformative, and all copies but one."""
     annotators = numbers.tables["annotators"].values
     families = families_of(annotators["copies"])
     copies = families != np.arange(len(families))
@@ -348,7 +347,7 @@ def _add_advice(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, ha
         advice = f"see in a report without them ({option}) what they change"
     elif low > 0:
         advice = f"leave them out ({option}): labels made without them agree better with what others say, by {points}"
-    elif (gone <= copies).all() and (high or 0) > 0:  # copies tell nothing more, whether or not that can be seen
+    elif (gone <= copies).all() and (high or 0) > 0:  # copies add no information, even if the gain does not show it
         reason = f"what others say does not tell whether that is better ({points} of agreement)"
         advised, advice = True, f"leave them out ({option}); {reason}"
     else:
@@ -360,7 +359,7 @@ def _add_advice(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, ha
 
 
 def _add_periods(numbers: Numbers, hashed: bool) -> Numbers:
-    """The numbers with the option that leaves out what annotators said when they agreed less with others."""
+    """Add the option that leaves out annotations from periods in which annotators agreed less with others."""
     annotators = numbers.tables["annotators"].values
     pairs = zip(annotators["annotator"], annotators.get("period", ()), strict=False)
     option = _exclude([f"{name}:{period}" for name, period in pairs if period], hashed, "a line NAME:DATE.. each")
@@ -369,19 +368,19 @@ def _add_periods(numbers: Numbers, hashed: bool) -> Numbers:
 
 
 def _with_fixes(numbers: Numbers, fixes: Mapping[str, str]) -> list[PageWarning]:
-    """The warnings, with more to do for those of some keys."""
+    """The warnings, with further fixes appended by key."""
     warnings = numbers.warnings
     return [replace(item, fix=f"{item.fix}; {fixes[item.key]}") if item.key in fixes else item for item in warnings]
 
 
 def _exclude(names: list[str], hashed: bool, lines: str) -> str:
-    """The option that leaves out annotators; with a file, and the content of its lines, where they cannot be named."""
+    """The `--exclude` option for some annotators; for many or hashed names, with a file and the format of its lines."""
     few = not hashed and len(names) <= MOST_NAMED
     return option_text("--exclude", ",".join(map(csv_cell, names))) if few else f"--exclude FILE, {lines}"
 
 
 def _rows_of(instances: Instances, annotations: Annotations) -> np.ndarray:
-    """Row of each task in the instances, int64 [N]; -1 for tasks without annotations that have none."""
+    """Row of each task in the instances, int64 [N]; -1 for tasks with neither annotations nor an instance."""
     places = {name: row for row, name in enumerate(name_texts(instances.tasks).tolist())}
     names = name_texts(annotations.tasks).tolist()
     rows = np.array([places.get(name, -1) for name in names], np.int64)
@@ -402,7 +401,7 @@ def _hash(names: np.ndarray, key: bytes) -> np.ndarray:
 
 
 def _round(value: Any) -> Any:
-    """The same with fewer digits, and without types of NumPy."""
+    """Round all numbers of a value, and convert NumPy types to Python types."""
     if isinstance(value, float):
         return None if value != value else round(value, DIGITS)
     if isinstance(value, dict):
@@ -413,7 +412,7 @@ def _round(value: Any) -> Any:
 
 
 def _page(title: str, verdict: Sequence[str], content: dict[str, Any]) -> str:
-    """The template with its contents: names cannot end the block of data, and the browser runs no other script."""
+    """Fill the template; names cannot end the data block, and the browser runs no other script."""
     template = files("crowdzoo.report").joinpath("report_page.html").read_text(encoding="utf-8")
     data = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":

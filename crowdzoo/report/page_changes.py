@@ -1,4 +1,4 @@
-"""What changed since an earlier report on the same crowd."""
+"""Changes since an earlier report on the same crowd."""
 
 import math
 import re
@@ -14,17 +14,17 @@ FORMAT = "crowdzoo-report"
 FORMAT_VERSION = 1
 MOST_LISTED = 10  # annotators and tasks
 Facts = Mapping[str, Any]
-Places = Mapping[str, int]  # of names in a table
+Places = Mapping[str, int]  # row of each name in a table
 
 
 def read_numbers(path: str | Path) -> dict[str, Any]:
-    """Read the file of numbers of an earlier page.
+    """Read the numbers of an earlier page.
 
     Args:
         path: path of a report.json.
 
     Raises:
-        DataError: no such file, not JSON, no report, or one of a later version.
+        DataError: no such file, not JSON, not a report, or a report of a later version.
     """
     numbers = read_json(path)
     if not isinstance(numbers, dict) or numbers.get("format") != FORMAT:
@@ -36,26 +36,26 @@ def read_numbers(path: str | Path) -> dict[str, Any]:
 def changes_since(
     before: Facts, numbers: Numbers, values: Facts, hashed: bool, options: Facts | None = None
 ) -> dict[str, Any]:
-    """What is different from an earlier report.
+    """Compare a report with an earlier one.
 
     Args:
         before: result of `read_numbers`.
-        numbers: of the new report.
-        values: those that conditions compare, rounded as in the file.
+        numbers: numbers of the new report.
+        values: values that conditions compare, rounded as in the file.
         hashed: whether the new report's names are hashes.
-        options: of reading and measuring that the new report was made with, as `report_page` takes them.
+        options: options of reading and measuring of the new report, see `report_page`.
 
     Returns:
-        `title` and `method` of the earlier report; `options` that differ, as [name, before, now], as what else is
-        different may be due to them; `values` that differ, in the same form; `new` and `gone` warnings, as
-        "about: finding", those of notes on annotators with who has the note in only one of the reports; of `annotators`
-        and `tasks` how many were `added`, `gone` and are in `both`; annotators whose reliability (for ratings:
-        agreement) `moved` by more than the interval of the difference, of tasks how many `changed` their label (null
-        where they have a number instead), each with the ten largest or first of these in `listed`, as
+        `title` and `method` of the earlier report; `options` that differ, as [name, before, now], since they may
+        explain other differences; `values` that differ, in the same form; `new` and `gone` warnings, as "about:
+        finding", where warnings on annotators list those who have them in only one of the reports; for `annotators` and
+        `tasks`, how many were `added`, are `gone` and are in `both`; how many annotators `moved`, which means that
+        their reliability (for ratings: agreement) differs by more than the interval of the difference; how many tasks
+        `changed` their label (null if they have a number instead); both with the ten largest or first in `listed`, as
         [name, before, now].
 
     Raises:
-        DataError: reports of different kinds, or with names of which none is in both; or a report that was changed.
+        DataError: reports of different kinds, reports without a common name, or a damaged report.
     """
     if before.get("kind") != numbers.kind:
         raise DataError(
@@ -80,7 +80,7 @@ def _changes(before: Facts, numbers: Numbers, values: Facts, hashed: bool) -> di
         if hashed or before.get("hashed"):
             reason += ": their names are hashes; make both with the same --hash-ids KEY"
         raise DataError(f"Nothing can be compared: {reason}.")
-    keyed = all("key" in item for item in before["warnings"])  # not so before there were keys
+    keyed = all("key" in item for item in before["warnings"])  # reports of earlier versions have no keys
     warnings = before["warnings"], [vars(item) for item in numbers.warnings]
     kept = ([item for item in items if not keyed or item["key"] not in FLAGS] for items in warnings)
     old, new = ({_identity(item, keyed): f"{item['about']}: {item['finding']}" for item in items} for items in kept)
@@ -94,7 +94,7 @@ def _changes(before: Facts, numbers: Numbers, values: Facts, hashed: bool) -> di
         places = [row for row, pair in zip(both, pairs, strict=True) if pair[1] != pair[2]]
         changed = [[name, past["label"][old], present["label"][new]] for name, old, new in places]
         of_tasks = {"changed": len(changed), "listed": changed[:MOST_LISTED]}
-    elif any(isinstance(item, str) for _, *values in pairs for item in values):  # what was found, in words
+    elif any(isinstance(item, str) for _, *values in pairs for item in values):  # labels, not numbers
         changed = [list(item) for item in pairs if item[1] != item[2]]
         of_tasks = {"changed": len(changed), "listed": changed[:MOST_LISTED]}
     else:
@@ -113,13 +113,13 @@ def _changes(before: Facts, numbers: Numbers, values: Facts, hashed: bool) -> di
 
 
 def _differences(then: Facts, now: Facts) -> list[list[Any]]:
-    """What differs, as [name, before, now]."""
+    """Entries that differ, as [name, before, now]."""
     names = dict.fromkeys([*now, *then])
     return [[name, then.get(name), now.get(name)] for name in names if then.get(name) != now.get(name)]
 
 
 def _with_notes(annotators: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
-    """Who has each serious note."""
+    """Names of the annotators with each serious note."""
     names_of: dict[str, set[str]] = {note: set() for note in SERIOUS}
     for name, notes in zip(annotators["annotator"], annotators["notes"], strict=True):
         for note in SERIOUS.intersection(notes):
@@ -128,13 +128,13 @@ def _with_notes(annotators: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
 
 
 def _new_notes(those: Mapping[str, set[str]], rest: Mapping[str, set[str]]) -> list[str]:
-    """Of each note who has it in one report and not in the other."""
+    """For each note, the annotators who have it in only the first of two reports."""
     apart = {note: sorted(names - rest[note]) for note, names in those.items()}
     return [f"{first_names(names)}: {FLAGS[note].describe(len(names))[0]}" for note, names in apart.items() if names]
 
 
 def _identity(item: Facts, keyed: bool) -> tuple[str, str]:
-    """What a warning is about, and its kind: the numbers of its finding may change."""
+    """Subject and type of a warning, without the numbers of its finding, which may change."""
     about = ", ".join(sorted(item["about"].split(", ")))
     return about, (keyed and item["key"]) or re.sub(r"(less than )?\d[\d.,]*", "#", item["finding"])
 
@@ -151,7 +151,7 @@ def _counts(old: Places, new: Places) -> dict[str, int]:
 def _moves(
     what: str, then: Mapping[str, Sequence[Any]], now: Mapping[str, Sequence[Any]], old: Places, new: Places
 ) -> list[list[Any]]:
-    """Annotators who moved by more than the interval of the difference, those that moved most first."""
+    """Annotators who moved by more than the interval of the difference, largest moves first."""
     moves = []
     for name in old.keys() & new.keys():
         places = old[name], new[name]
@@ -161,7 +161,7 @@ def _moves(
         )
         if None in (low, high, low_now, high_now):
             continue
-        # the interval of the difference of independent estimates; it is narrower where these share annotations
+        # the interval for independent estimates; estimates that share annotations have a narrower one
         if abs(value_now - value) > math.hypot((high - low) / 2, (high_now - low_now) / 2):
             moves.append([name, value, value_now])
     return sorted(moves, key=lambda move: (-abs(move[1] - move[2]), move[0]))

@@ -1,4 +1,4 @@
-"""instance_views: instances as the page of a report shows them."""
+"""instance_views: views of instances for the page of a report."""
 
 import base64
 import io
@@ -19,18 +19,18 @@ MOST_NUMBERS = 8  # of a vector
 
 
 def instance_views(instances: Instances, rows: Sequence[int], budget: int) -> list[dict[str, object] | None]:
-    """What the page shows of some instances: a thumbnail, a text, or a row of a table.
+    """Create views of instances for the page: thumbnails, texts, or table rows.
 
     Args:
         instances: of any kind.
-        rows: which of them, in the order of the page.
-        budget: characters that all of them may take; the instances after that are None.
+        rows: their rows, in the order of the page.
+        budget: maximum number of characters of all views; further views are None.
 
     Returns:
-        One value a row: `{"image": data URL}`, `{"text": text}`, `{"row": [[column, value], ...]}`, or None.
+        One value per row: `{"image": data URL}`, `{"text": text}`, `{"row": [[column, value], ...]}`, or None.
 
     Raises:
-        DataError: an image that cannot be read; names the file.
+        DataError: an unreadable image; names the file.
     """
     views: list[dict[str, object] | None] = []
     for row in rows:

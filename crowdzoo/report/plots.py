@@ -1,4 +1,4 @@
-"""Pictures of results, written as PNG files. Needs matplotlib (`pip install crowdzoo[plots]`)."""
+"""Plots of results as PNG files. Needs matplotlib (`pip install crowdzoo[plots]`)."""
 
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,10 @@ MUTED = "#8a94a0"
 
 
 def plot_comparison(comparison: Any, path: str | Path) -> Path:
-    """How far methods are from the baseline: a dot and a 95 % interval each; those level with the best are dark.
+    """Plot each method's difference from the baseline with its 95 % interval; methods level with the best are dark.
 
     Args:
-        comparison: of `crowdzoo.compare`; methods that failed are left out.
+        comparison: result of `crowdzoo.compare`; failed methods are left out.
         path: path of the PNG file.
 
     Returns:
@@ -28,7 +28,7 @@ def plot_comparison(comparison: Any, path: str | Path) -> Path:
         raise CrowdzooError("plots need matplotlib: pip install 'crowdzoo[plots]'") from error
     frame = comparison.frame.dropna(subset="score")
     figure = Figure(figsize=(7.6, 0.32 * len(frame) + 1.5), dpi=DPI, layout="constrained")
-    FigureCanvasAgg(figure)  # it needs no screen and no global state of pyplot
+    FigureCanvasAgg(figure)  # needs neither a screen nor pyplot's global state
     axes = figure.subplots()
     axes.axvline(0, color=DARK, linewidth=0.9, linestyle=(0, (4, 3)))
     for place, row in enumerate(frame.itertuples()):

@@ -1,4 +1,4 @@
-"""Tables of text of a quality report."""
+"""Text tables of a quality report."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from crowdzoo.report.page import ReportPage
 
 MOST_CLASSES = 20
-MOST_NEEDED = 10_000  # tasks of a person
-MOST_AGREEMENTS = 60  # rows, one a model and class
+MOST_NEEDED = 10_000  # tasks per person
+MOST_AGREEMENTS = 60  # rows, one per model and class
 
 
 def print_quality(report: QualityReport, top: int = 5, source: str | None = None) -> None:
-    """Prints the overall figures, the classes, and the annotators and tasks to look at first.
+    """Print the overall figures, the classes, and the annotators and tasks to check first.
 
-    Annotators are those whom the page of `crowdzoo report` names, with the same notes, the most active first. Tasks are
-    listed by the most divided votes, least certain answer first.
+    Annotators are those flagged by `crowdzoo report`, with the same notes, most active first. Tasks with the most
+    divided votes come first, among them those with the least certain answer.
 
     Args:
         report: result of `crowdzoo.quality.quality_report`.
-        top: how many annotators and tasks; 0 for none.
+        top: number of annotators and tasks to print.
         source: see `opening`.
     """
     if report.overall["aggregation"] is not None:
@@ -72,7 +72,7 @@ def print_quality(report: QualityReport, top: int = 5, source: str | None = None
 
 
 def print_page(page: ReportPage, report: QualityReport, top: int) -> None:
-    """Prints the figures and warnings of a page, and the first rows of its sheets, see `page_sheets`."""
+    """Print the figures and warnings of a page, and the first rows of its sheets; see `page_sheets`."""
     numbers = page.numbers
     columns = kind_of(numbers.kind).page.own_columns
     print_table(
@@ -90,7 +90,7 @@ def print_page(page: ReportPage, report: QualityReport, top: int) -> None:
 
 
 def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
-    """Prints what the alternative annotator test says of each model, and what its columns are.
+    """Print the result of the alternative annotator test for each model, and explain its columns.
 
     Args:
         tests: result of `crowdzoo.quality.alternative_annotator_test`.
@@ -124,11 +124,11 @@ would decide, if the model does as well on more of them; 30 is the least that is
 
 
 def print_rate(rate: Rate, of: str) -> None:
-    """Prints a rate.
+    """Print a rate.
 
     Args:
         rate: result of `crowdzoo.quality.rate`.
-        of: classes that count, or "mean".
+        of: classes that are counted, or "mean".
     """
     rows = [
         (f"people alone, {rate.num_labelled:,} tasks", str(rate.people)),
@@ -148,7 +148,7 @@ def _number(value: float) -> str:
 
 
 def _needed_tasks(test: AlternativeAnnotator) -> str:
-    """About how many tasks per person would decide, in two digits."""
+    """Approximate number of tasks per person needed for a decision, with two digits."""
     if test.decided or not test.shared:
         return "-"
     if not test.people.num_rows:
@@ -158,7 +158,7 @@ def _needed_tasks(test: AlternativeAnnotator) -> str:
 
 
 def print_class_agreement(table: pa.Table) -> None:
-    """Prints how often each model says what people say, class by class.
+    """Print how often each model agrees with people, by class.
 
     Args:
         table: result of `crowdzoo.quality.class_agreement`.
@@ -198,7 +198,7 @@ def _overall(report: QualityReport) -> list[tuple[str, str]]:
 
 
 def _sort(table: pa.Table, keys: list[tuple[str, str]], number: int) -> pa.Table:
-    """The first rows in the order of the keys; classes stay as they are where all of them are shown."""
+    """The first rows in the order of the keys; classes keep their order if all are shown."""
     if "class" in table.column_names and table.num_rows <= number:
         return table
     return table.take(pc.sort_indices(table, sort_keys=keys)[:number])

@@ -1,4 +1,4 @@
-"""Tables for those who run a crowd: annotators with what they do and are due, and tasks to ask again, with the cost."""
+"""Tables for running a crowd: annotators with advice and payment due, and tasks to redo with the cost."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
     from crowdzoo.report.page import ReportPage
 
-SUMS = ("due", "further_answers", "cost")  # columns whose sums are in the summary
-MOST_LEFT_OUT = 20  # annotators; each takes ten fits
+SUMS = ("due", "further_answers", "cost")  # columns with totals in the summary
+MOST_LEFT_OUT = 20  # annotators; each needs ten fits
 FIRST = ("annotator", "flag", "reason", "advice", "annotations", "reliability", "reliability_low", "reliability_high")
 
 
@@ -45,26 +45,27 @@ def with_sheets(
     target: float | None = None,
     seed: int = 0,
 ) -> QualityReport:
-    """A report whose tables of annotators and tasks say what to do, the first rows first.
+    """Add columns with advice to a report's tables of annotators and tasks, and sort them by urgency.
 
     Annotators with a serious note come first, then the least reliable. Further columns: `flag`, `reason` and `advice`
-    (empty without a note); `seconds` (median of an answer); `gold` (answers to tasks with gold), `gold_share` (right
-    ones) and its interval; `agrees_with` (whose answers agree most, of those who share seven tasks), `agrees_share`;
-    `due` (annotations by price); for up to twenty flagged `gain_without` and its interval (see `left_out`).
+    (empty without a note); `seconds` (median per answer); `gold` (answers to tasks with gold), `gold_share` (share of
+    correct ones) and its interval; `agrees_with` (who agrees most, among annotators who share seven tasks),
+    `agrees_share`; `due` (annotations times price); for up to twenty flagged annotators `gain_without` and its interval
+    (see `left_out`).
 
-    Tasks that are worth further answers come first, the least settled first: `redo` says why, `further_answers` about
-    how many answers settle their label, and `cost` what these cost at the mean price of those without a note. Of `due`,
-    `further_answers` and `cost` the sums are in `overall`, as `total_due` and so on.
+    Tasks that are worth further answers come first, starting with the least settled: `redo` gives the reason,
+    `further_answers` the approximate number of answers that settle their label, and `cost` their cost at the mean price
+    of annotators without a note. `overall` has the sums of `due`, `further_answers` and `cost` as `total_due` etc.
 
     Args:
-        report: of the annotations and the aggregation.
+        report: quality report on the annotations and the aggregation.
         annotations: kind classification, R annotators.
         aggregation: a result for them; without it no reliability and no tasks to redo.
         gold: true classes, codes [N], -1 where unknown.
-        prices: of an answer by each annotator, [R].
-        worth: what a label put right is worth, in the unit of the prices; None is twenty answers.
-        target: share of settled labels that is enough; None is all that are worth their answers.
-        seed: of `left_out`.
+        prices: price per answer of each annotator, [R].
+        worth: value of a corrected label, in the unit of the prices; None is that of twenty answers.
+        target: required share of settled labels; None redoes all tasks that are worth their answers.
+        seed: seed of `left_out`.
     """
     notes = [text.split(",") if text else [] for text in report.annotators["notes"].to_pylist()]
     flagged = np.array([not SERIOUS.isdisjoint(names) for names in notes], bool)
@@ -93,7 +94,7 @@ def with_sheets(
     if aggregation is not None:
         families = families_of(report.annotators["copies"].to_pylist())
         people |= _gains(annotations, aggregation, flagged, seed, families)
-        if "settled" in tasks.column_names:  # not where annotators gave a task several labels
+        if "settled" in tasks.column_names:  # not if tasks may have several labels
             tasks = _to_redo(report, aggregation.annotations_per_task, flagged, prices, worth, target)
     rest = {name: report.annotators[name] for name in report.annotators.column_names if name not in people}
     table = pa.table({**people, **rest})
@@ -107,16 +108,16 @@ def with_sheets(
 def page_sheets(
     page: ReportPage, crowd: Annotations | CrowdSequences, result: Result, sure: float | None, price: float | None
 ) -> QualityReport:
-    """The tables of a page on labels of any kind, with the columns `flag`, `reason`, `advice`, `due` and `redo`.
+    """Tables of a page for any kind of labels, with the columns `flag`, `reason`, `advice`, `due` and `redo`.
 
-    That of classes, or labels, or types is there where the page has one.
+    The table of classes, labels or types is included if the page has one.
 
-    Annotators come as `with_sheets` has them, tasks to redo first, in the order of the page.
+    Annotators are in the order of `with_sheets`; tasks to redo come first, in the order of the page.
 
     Args:
-        page: on the crowd and the result.
-        crowd: what `Reading.read` gave.
-        result: of an aggregation.
+        page: page about the crowd and the result.
+        crowd: result of `Reading.read`.
+        result: result of an aggregation.
         sure: tasks below are to redo, for kinds that `crowdzoo next` supports; for all kinds tasks with one answer.
             None: of these kinds those whose answers differ most, see `AnswerPage.note`.
         price: of an answer; None is not known.
@@ -150,7 +151,7 @@ def page_sheets(
 def _people(
     table: pa.Table, notes: list[list[str]], flagged: Flags, seconds: list[float | None] | None
 ) -> dict[str, Any]:
-    """The first columns: the flag and what it means in words; `seconds` are the median of each annotator's answers."""
+    """The first columns: the flag with its reason and advice; `seconds` are the median per annotator."""
     rows, haste = table.to_pylist(), {place: [text] for place, text in hasty(seconds).items() if flagged[place]}
     names = [sorted(flags, key=lambda note: note not in SERIOUS) for flags in notes]
     texts = {
@@ -167,7 +168,7 @@ def _people(
 
 
 def _reason(note: str, row: dict[str, Any]) -> str:
-    """What an annotator does: in words with columns of the table, or in the note's own where the kind has none."""
+    """Reason of a note, with figures from the table, or in general words if the table lacks them."""
     try:
         words = FLAGS[note].words.format_map({name: value for name, value in row.items() if value is not None})
     except KeyError:
@@ -176,7 +177,7 @@ def _reason(note: str, row: dict[str, Any]) -> str:
 
 
 def _agree_most(annotations: Annotations) -> dict[str, Any]:
-    """With whom each annotator agrees most: by the lower end of Wilson's interval."""
+    """The annotator that each agrees with most, by the lower end of Wilson's interval."""
     shared = SharedTasks.of(whole_block(annotations), annotations.num_annotators)
     enough = shared.shared >= LEAST_SHARED
     first, second = shared.left[enough], shared.right[enough]
@@ -193,7 +194,7 @@ def _agree_most(annotations: Annotations) -> dict[str, Any]:
 def _gains(
     annotations: Annotations, aggregation: Aggregation, flagged: Flags, seed: int, families: Codes
 ) -> dict[str, Any]:
-    """What is gained by leaving each of the flagged annotators out, those with most annotations."""
+    """Gain from leaving out each of the flagged annotators with the most annotations."""
     counts = np.bincount(annotations.annotator_ids, minlength=len(flagged))
     gains = np.full((3, len(flagged)), np.nan)
     for place in sorted(np.flatnonzero(flagged), key=lambda code: -counts[code])[:MOST_LEFT_OUT]:
@@ -210,7 +211,7 @@ def _to_redo(
     worth: float | None,
     target: float | None,
 ) -> pa.Table:
-    """The table of tasks, those to redo first."""
+    """Table of tasks, those to redo first."""
     settled = report.tasks["settled"].to_numpy()
     further = report.tasks["answers_to_settle"].fill_null(-1).to_numpy()
     price = 1.0
@@ -232,14 +233,14 @@ def _to_redo(
 
 
 def print_sheets(report: QualityReport) -> None:
-    """Prints what the tables of `with_sheets` amount to: money that is due, and what the tasks to redo would take."""
+    """Print the totals of `with_sheets`: payments due, and answers and cost of the tasks to redo."""
     rows, overall = [], report.overall
     if "total_due" in overall:
         rows.append(("due for all annotations", f"{overall['total_due']:,.2f}"))
     if "redo" in report.tasks.column_names:
         to_redo = report.tasks.filter(pc.not_equal(report.tasks["redo"], ""))
         rows.append(("tasks to redo", f"{to_redo.num_rows:,}"))
-        if overall.get("total_further_answers"):  # 0 where nothing says what an answer is worth
+        if overall.get("total_further_answers"):  # 0 if the value of an answer is unknown
             rows.append(("further answers, about", with_range(overall["total_further_answers"])))
         if overall.get("total_cost"):
             rows.append(("their cost", with_range(overall["total_cost"], 2)))

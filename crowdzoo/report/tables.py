@@ -1,4 +1,4 @@
-"""Tables of text: bordered on a terminal, plain columns in a file or a pipe."""
+"""Text tables: bordered on a terminal, plain columns in a file or a pipe."""
 
 import sys
 from collections.abc import Sequence
@@ -6,12 +6,12 @@ from typing import TextIO
 
 
 def format_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table as plain text, columns two spaces apart; numbers are set to the right.
+    """Format a table as plain text, with columns two spaces apart and right-aligned numbers.
 
     Args:
         title: first line; may be empty.
-        header: names of the columns; where all are empty, the lines of the header are left out.
-        rows: cells, one for each column; they are written with `str`.
+        header: names of the columns; if all are empty, the header lines are left out.
+        rows: cells, one per column, converted with `str`.
 
     Returns:
         Lines without a trailing newline.
@@ -35,18 +35,18 @@ def format_table(title: str, header: Sequence[str], rows: Sequence[Sequence[obje
 def print_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[object]], file: TextIO | None = None, *, whole: int = 0
 ) -> list[str]:
-    """Prints a table; with rich, and on a terminal, one with borders.
+    """Print a table; with rich on a terminal, it has borders.
 
     Args:
         title: printed above the table.
-        header: names of the columns; where all are empty, there is no header.
-        rows: cells, one for each column; they are written with `str`.
+        header: names of the columns; if all are empty, there is no header.
+        rows: cells, one per column, converted with `str`.
         file: None is standard output.
-        whole: how many columns, from the left, a terminal shows without a cut; 0 fits all columns in. The last of the
-            others are left out where it is too narrow. The first column breaks at blanks if it must.
+        whole: number of leading columns that a terminal always shows; others are left out from the right if it is too
+            narrow. 0 fits all columns in. The first column is wrapped at blanks if necessary.
 
     Returns:
-        Names of the columns that were left out.
+        Names of the columns left out.
 
     Raises:
         ValueError: a row has more or fewer cells than there are columns.
@@ -75,7 +75,7 @@ def print_table(
 
 
 def _cells(header: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[list[str]], list[bool]]:
-    """Cells as text, and which columns hold numbers only."""
+    """Cells as text, and which columns contain only numbers."""
     for number, row in enumerate(rows):
         if len(row) != len(header):
             raise ValueError(f"row {number} has {len(row)} cells for {len(header)} columns")
@@ -84,7 +84,7 @@ def _cells(header: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[lis
 
 
 def _is_number(text: str) -> bool:
-    """Whether a cell reads as a number, with thousands, a sign, a percent sign or an error after ±."""
+    """Whether a cell is a number, possibly with thousands separators, a sign, a percent sign or an error after ±."""
     parts = text.replace(",", "").replace("%", "").replace("±", " ").split()
     try:
         return bool(parts) and all(float(part) is not None for part in parts)

@@ -1,4 +1,4 @@
-"""Histories of trainings, for the page of a report."""
+"""Training histories for the page of a report."""
 
 import math
 from pathlib import Path
@@ -7,22 +7,22 @@ from typing import Any
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.json import read_json
 
-MOST_EPOCHS = 200  # that the page has of a training; longer ones are thinned out evenly
+MOST_EPOCHS = 200  # epochs that the page shows; longer histories are thinned evenly
 MOST_METRICS = 40
-LATE = "log_likelihood"  # of methods with EM: the first epochs train on the votes and have none
+LATE = "log_likelihood"  # of methods with EM, whose first epochs train on the votes and have none
 
 
 def read_history(path: str | Path) -> dict[str, list[float]]:
-    """Reads the history of a training, such as the `history.json` that a run of the pipeline writes.
+    """Read a training history, such as `history.json` of a pipeline run.
 
     Args:
-        path: of a JSON object: name of a metric -> its value after each epoch. That is `History.history` of Keras.
+        path: file with a JSON object: name of a metric -> its value after each epoch, like `History.history` in Keras.
 
     Returns:
-        The object; values that are not finite numbers are NaN.
+        The history; values that are not finite numbers are NaN.
 
     Raises:
-        DataError: no such file, or not of this form; names what is wrong.
+        DataError: no such file, or an invalid history; names the problem.
     """
     history = read_json(path, constants=True)
     if not isinstance(history, dict) or not history or not all(isinstance(item, list) for item in history.values()):
@@ -35,7 +35,7 @@ def read_history(path: str | Path) -> dict[str, list[float]]:
 
 
 def _align(history: dict[str, list[float]], where: str | Path) -> dict[str, list[float]]:
-    """All metrics with one value an epoch; EM's likelihood is NaN in the epochs before the second E-step."""
+    """Pad all metrics to one value per epoch; EM's likelihood is NaN in the epochs before the second E-step."""
     most = max((len(values) for values in history.values()), default=0)
     whole = {
         name: [math.nan] * (most - len(values)) + values if name == LATE else values for name, values in history.items()
@@ -58,14 +58,14 @@ def _number(path: str | Path, name: str, epoch: int, value: Any) -> float:
 
 
 def shown_history(history: dict[str, list[float]]) -> dict[str, object]:
-    """What the page shows of a history.
+    """Prepare a history for the page.
 
     Args:
-        history: as `read_history` gives it, or `History.history` of Keras.
+        history: result of `read_history`, or `History.history` of Keras.
 
     Returns:
-        `epochs`, their number; `shown`, those that are in the lists, from 1; and `metrics`, name to list, None where
-        a value is not a number.
+        `epochs`, their number; `shown`, the epochs in the lists, from 1; and `metrics`, name to list, with None for
+        values that are not numbers.
 
     Raises:
         DataError: metrics with different numbers of epochs.
@@ -80,5 +80,5 @@ def shown_history(history: dict[str, list[float]]) -> dict[str, object]:
 
 
 def _digits(value: float) -> float | None:
-    """A number in six digits; None for NaN and infinity."""
+    """Round a number to six digits; None for NaN and infinity."""
     return float(f"{value:.6g}") if math.isfinite(value) else None
