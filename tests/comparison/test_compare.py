@@ -482,7 +482,7 @@ def test_what_is_no_method_is_refused_with_what_one_is(word):
         compare(table, gold=gold, methods=[word])
 
 
-@pytest.mark.usefixtures("added")
+@pytest.mark.usefixtures("nothing_registered")
 def test_what_a_method_of_ones_own_warns_of_comes_without_the_name_in_its_result():
     table, gold = ODD_AND_EVEN
     one_class = np.eye(2)[np.zeros(20, int)]
