@@ -193,6 +193,6 @@ def test_words_are_not_taken_in_the_order_of_the_alphabet(tmp_path, capsys, refu
     # who names them in the order of the alphabet means it, also after a file of one's own
     krippendorff_alpha(Annotations.read(tmp_path / "sorted.parquet"), "ordinal")
     words = ["quality", str(tmp_path / "a.csv"), "--metric", "ordinal", "--method", "none", "--bootstrap", "0"]
-    assert "in their own order: --classes LOWEST,...,HIGHEST." in refusal_of(*words, code=3)
+    assert "in their order: --classes LOWEST,...,HIGHEST." in refusal_of(*words, code=3)
     assert cli.main([*words, "--classes", ",".join(GRADES)]) == 0
     assert f"{expected:.3f}" in capsys.readouterr().out
