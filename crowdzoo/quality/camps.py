@@ -58,7 +58,7 @@ class Camps:
 
     @property
     def disputed(self) -> Ints:
-        """Tasks with different labels of the camps, each with a probability of .6, most certain first, int64 [D]."""
+        """Tasks with different labels of the camps, both with probability .6 or more, most certain first, int64 [D]."""
         surely = self.probabilities.min(axis=1)
         differ = np.flatnonzero((self.labels[:, 0] != self.labels[:, 1]) & (surely >= TOLD))
         return differ[np.argsort(-surely[differ], kind="stable")]

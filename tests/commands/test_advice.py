@@ -168,7 +168,7 @@ CASES = {
     "classes by the alphabet": Advice(
         GRADES,
         ["classes"],
-        "the alphabet",
+        "sorted alphabetically",
         words="quality --method none --bootstrap 0 --metric ordinal",
         use=lambda found: krippendorff_alpha(found, "ordinal"),
         fill={"LOWEST,...,HIGHEST": "low,medium,high", "'LOWEST', '...', 'HIGHEST'": "'low', 'medium', 'high'"},

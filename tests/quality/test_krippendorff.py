@@ -183,7 +183,7 @@ def test_words_are_not_taken_in_the_order_of_the_alphabet(tmp_path, capsys, refu
     as_numbers = Annotations.from_arrays(table["task"], table["annotator"], [GRADES.index(x) for x in table["label"]])
     expected = krippendorff_alpha(as_numbers, "ordinal").value
     for way in (Annotations.from_frame(table), Annotations.read(tmp_path / "a.csv")):
-        with pytest.raises(DataError, match="that of the alphabet: 'high', 'low', 'medium'"):
+        with pytest.raises(DataError, match="sorted alphabetically: 'high', 'low', 'medium'"):
             krippendorff_alpha(way, "ordinal")
         assert krippendorff_alpha(way).value < krippendorff_alpha(way, "ordinal", values=[2, 0, 1]).value
     named = Annotations.from_frame(table, classes=GRADES)
@@ -193,6 +193,6 @@ def test_words_are_not_taken_in_the_order_of_the_alphabet(tmp_path, capsys, refu
     # who names them in the order of the alphabet means it, also after a file of one's own
     krippendorff_alpha(Annotations.read(tmp_path / "sorted.parquet"), "ordinal")
     words = ["quality", str(tmp_path / "a.csv"), "--metric", "ordinal", "--method", "none", "--bootstrap", "0"]
-    assert "in their own order: --classes LOWEST,...,HIGHEST." in refusal_of(*words, code=3)
+    assert "in their order: --classes LOWEST,...,HIGHEST." in refusal_of(*words, code=3)
     assert cli.main([*words, "--classes", ",".join(GRADES)]) == 0
     assert f"{expected:.3f}" in capsys.readouterr().out
