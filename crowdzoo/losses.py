@@ -240,7 +240,7 @@ class MaskedCrowdMeanSquaredError(MaskedMean):
 class RatingSquaredError(MaskedCrowdMeanSquaredError):
     """`MaskedCrowdMeanSquaredError` divided by the square of the ratings' unit.
 
-    Ratings from 0 to 10 and from 0 to 1 then train alike, with gradients well above Adam's epsilon. The loss is the
+    Then ratings from 0 to 10 and from 0 to 1 train alike, with gradients well above Adam's epsilon. The loss is the
     share of the ratings' variance that is not explained.
 
     Example:

@@ -140,7 +140,7 @@ class Aggregation(Result):
             annotations: N tasks, R annotators, K classes.
             posteriors: [N, K], rows sum to one.
             labels: int64 [N]. Default: the classes with the highest posteriors.
-            params: confusions and class prior; None if there are none, or if they are in `fields`.
+            params: confusions and class prior; None without such parameters, or if they are in `fields`.
             seed: seed of random ties if no labels are passed.
             **fields: other attributes by name, such as `history` and `skills`.
 

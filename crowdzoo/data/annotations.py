@@ -48,7 +48,7 @@ _COLUMNS = ("task", "right", "annotator", "label", "position", "confidence", "ti
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Annotations:
-    """Labels from many annotators, as integer codes and the names that they stand for.
+    """Labels from many annotators, as integer codes and the names of these codes.
 
     Immutable: arrays are read-only, and every method returns a new value. Rows keep the order of the source. With
     A annotations, N tasks, R annotators, K classes and V values:

@@ -58,7 +58,7 @@ def newest_version(path: str | os.PathLike[str]) -> Path:
     """Returns the folder of the SavedModel at `path`: `path` itself, or its subfolder with the highest number.
 
     Raises:
-        ServingError: there is none.
+        ServingError: no version.
     """
     path = Path(path)
     if (path / _MODEL).is_file():

@@ -139,7 +139,7 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
     5. The labels of the two camps depend on each other (chi-squared test): annotators who share a source that is
        unrelated to the tasks are not a camp.
 
-    If there are more than 50,000 answers, tasks are sampled; of more than 1,000 annotators, the most active are
+    If there are more than 50,000 answers, tasks are sampled; with more than 1,000 annotators, the most active are
     compared. Then all annotators whose camp is clear are assigned to it.
 
     Args:

@@ -21,8 +21,8 @@ def drift(annotations: Annotations) -> pa.Table:
     """Computes the agreement of annotators with the others who labelled their tasks, by period.
 
     An annotator's annotations of tasks that others labelled are split into four periods of equal size, in the order of
-    their timestamps; into two or three if there are fewer than forty. Below twenty, or if all times are equal, there
-    are no periods.
+    their timestamps; into two or three if there are fewer than forty. An annotator
+    with fewer than twenty, or with equal times only, has no periods.
 
     Columns: `annotator` (code), `period` (from 1), `start` and `end` (seconds since 1970), `annotations`, `agreement`
     (mean share of the task's other annotations that are equal), the ends of its 95 % interval (Wilson's),

@@ -33,7 +33,7 @@ class TypeScores:
 
     @property
     def recall(self) -> float:
-        """Share of the true spans that are predicted, 0 to 1; 0 if there are none."""
+        """Share of the true spans that are predicted, 0 to 1; 0 without any."""
         return self.num_correct / self.num_gold if self.num_gold else 0.0
 
     @property

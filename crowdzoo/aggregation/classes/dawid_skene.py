@@ -103,7 +103,7 @@ class DawidSkene(Incremental, Iterative):
     annotators often have few labels: one pseudo-count per cell outweighs them (Music: .55 instead of .77).
 
     With `confidence`, an answer is a distribution s over the classes: the annotation's confidence for its label, and
-    the rest spread evenly over the others. It stands for the label that the annotator has in mind, and has the
+    the rest spread evenly over the others. It replaces the label that the annotator has in mind, and has the
     likelihood `sum_l s[l] pi[r, k, l]`. The M-step counts labels by their probability given s and k, and EM starts from
     mean answers, as in Platanios et al. (2020, equation 8). `SoftAnswers` describes the model.
 

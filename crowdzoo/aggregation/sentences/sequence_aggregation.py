@@ -157,7 +157,7 @@ class SequenceAggregation(Result):
         return [self.tags_of(task) for task in range(len(self))]
 
     def drawn(self, sequences: CrowdSequences) -> list[tuple[DrawnSpan, ...]]:
-        """Returns the spans of all sentences in tokens: `spans`, or those of the labels if there are none.
+        """Returns the spans of all sentences in tokens: `spans`, or those of the labels if `spans` is None.
 
         Args:
             sequences: the sentences that were aggregated.

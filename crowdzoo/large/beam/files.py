@@ -98,7 +98,7 @@ class Folder:
         return sorted(item.path for item in matched if item.path.endswith(end))
 
     def last(self) -> int:
-        """Number of the last complete checkpoint; -1 if there is none."""
+        """Number of the last complete checkpoint; -1 without one."""
         return max((int(path[-15:-9]) for path in self.found("checkpoint-", ".manifest")), default=-1)
 
     def clean(self, *starts: str, but: int | None = None) -> None:

@@ -29,7 +29,7 @@ class Expect(beam.DoFn):
     Args:
         form: form of the method.
         threads: number of threads that count in parallel.
-        given: folder with first posteriors; None if there are none.
+        given: folder with first posteriors; or None.
     """
 
     def __init__(self, form: Form, threads: int, given: Folder | None):
