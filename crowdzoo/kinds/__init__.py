@@ -1,4 +1,4 @@
-"""Kinds of labels: one value for each, with everything that belongs to it (see `crowdzoo.kinds.kind`)."""
+"""Kinds of labels, each a value with everything that belongs to it (see `crowdzoo.kinds.kind`)."""
 
 from crowdzoo.data.label_kinds import OTHER_NAMES
 from crowdzoo.errors import ConfigError, unknown
@@ -25,13 +25,13 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in _KINDS}
 
 
 def kind_of(name: object) -> Kind:
-    """The kind of that name.
+    """Return a kind by name.
 
     Args:
         name: a key of `KINDS`.
 
     Raises:
-        ConfigError: no such kind.
+        ConfigError: an unknown kind.
     """
     if isinstance(name, str) and name in KINDS:
         return KINDS[name]

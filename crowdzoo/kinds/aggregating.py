@@ -1,4 +1,4 @@
-"""Aggregating: methods of aggregation for one kind of label, and what tables say of their results."""
+"""Aggregating: aggregation methods for one kind of label, and tables of their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Result = TypeVar("Result", bound="AnyResult")  # of the aggregators of a kind
 
 
 class DrawnText(NamedTuple):
-    """A span of the consensus: its label, and `start`, `end` (in characters) and `text`."""
+    """A span of the consensus: its label, and its `start`, `end` (in characters) and `text`."""
 
     label: str
     place: dict[str, int | str]
@@ -33,12 +33,12 @@ class DrawnText(NamedTuple):
 
 @dataclass(frozen=True)
 class Aggregating(ABC, Generic[Crowd, Result, Gold]):
-    """Methods of aggregation, and what tables say of their results.
+    """Aggregation methods for one kind of label, and tables of their results.
 
     Args:
-        labels: the kind.
-        default: name of the method that is used where none is named.
-        quick: name of the one that pages on large crowds use; empty: the default.
+        labels: kind of label.
+        default: name of the default method.
+        quick: name of the method for pages on large crowds; empty: the default.
 
     Attributes:
         remark: a sentence below the table of a result.
@@ -50,21 +50,21 @@ class Aggregating(ABC, Generic[Crowd, Result, Gold]):
     remark: ClassVar[str] = ""
 
     def methods(self) -> Table:
-        """Methods of aggregation: name -> class."""
+        """Aggregation methods: name -> class."""
         from crowdzoo.aggregation.registry import METHODS_OF
 
         return METHODS_OF[self.labels.name]
 
     def method_class(self, method: str) -> type | None:
-        """The class whose settings a method takes; None if the method is unknown."""
+        """Class that defines the settings of a method; None if the method is unknown."""
         return self.methods().get(method)
 
     def create(self, method: str | None = None, *, seed: int | None = None, **settings: Any) -> Aggregator | MultiLabel:
-        """An aggregator.
+        """Create an aggregator.
 
         Args:
-            method: name; None takes the default.
-            seed: passed on where the method takes one and `settings` do not have it.
+            method: name of the method; None is the default.
+            seed: passed to methods that take one, unless it is in `settings`.
             **settings: settings of the method.
 
         Raises:
@@ -73,7 +73,7 @@ class Aggregating(ABC, Generic[Crowd, Result, Gold]):
         from crowdzoo.aggregation.registry import check_settings_of_default
 
         method = method or self.default
-        if method == self.default:  # it may not have been named
+        if method == self.default:  # may be used without being named
             check_settings_of_default(self.methods().own, method, settings)
         chosen = self.method_class(method)
         if seed is not None and chosen is not None and "seed" in signature(chosen).parameters:
@@ -81,21 +81,21 @@ class Aggregating(ABC, Generic[Crowd, Result, Gold]):
         return self.make(method, **settings)
 
     def make(self, method: str, **settings: Any) -> Aggregator | MultiLabel:
-        """An aggregator by the name of its method, with these settings alone; see `create`."""
+        """Create an aggregator by name, with only these settings; see `create`."""
         from crowdzoo.aggregation.registry import create
 
         return create(method, kind=self.labels.name, **settings)
 
     def title(self, result: Result) -> str:
-        """Heading of the table of a result."""
+        """Heading of a result's table."""
         return result.method
 
     def fit_options(self, gold: Gold | None, used: bool, calibrated: bool) -> dict[str, Any]:
-        """Arguments of `fit` where gold is used as known labels, or labels are calibrated with it."""
+        """Arguments of `fit` for using gold as known labels (`used`) or for calibration (`calibrated`)."""
         return {"gold": gold} if used else {}
 
     def calibrate(self, result: Result, crowd: Crowd, gold: Gold, seed: int) -> Result:
-        """Corrects labels and probabilities by gold; see `crowdzoo.aggregation.calibrate`."""
+        """Correct labels and probabilities with gold; see `crowdzoo.aggregation.calibrate`."""
         from crowdzoo.aggregation import calibrate
 
         corrected: Any = calibrate
@@ -105,41 +105,41 @@ class Aggregating(ABC, Generic[Crowd, Result, Gold]):
         """Add warnings about properties of the data that make the result unreliable.
 
         Args:
-            result: of the aggregator.
-            crowd: what it was fitted to.
-            gold: what the result was fitted or calibrated with; None without gold.
+            result: result of the aggregator.
+            crowd: annotations that it was fitted to.
+            gold: gold that the result was fitted to or calibrated with; None without gold.
         """
         return result
 
     @abstractmethod
     def rows(self, result: Result, crowd: Crowd, gold: Gold | None, used_gold: bool) -> Rows:
-        """Rows of a table: the result of an aggregation, and how it compares with gold.
+        """Rows of a table: the result of an aggregation and its comparison with gold.
 
         Args:
-            result: of the aggregator.
-            crowd: what it was fitted to.
+            result: result of the aggregator.
+            crowd: annotations that it was fitted to.
             gold: result of `Reading.gold_of`.
-            used_gold: whether the aggregator was told the gold.
+            used_gold: whether the aggregator was fitted with gold.
         """
 
     def answer_counts(self, result: Any) -> Codes:
-        """Answers of each task, [N]."""
+        """Number of answers per task, [N]."""
         return np.asarray(result.annotations_per_task)
 
     def consensus(self, result: Result, crowd: Crowd, tasks: Codes) -> Iterable[tuple[Any, float]] | None:
-        """What the crowd answers to some tasks, and how sure that is; None where an answer is not about one task.
+        """Consensus on some tasks, with its certainty; None if answers are not about single tasks.
 
         Args:
-            result: of the aggregator.
-            crowd: what it was fitted to.
-            tasks: places of tasks that were answered.
+            result: result of the aggregator.
+            crowd: annotations that it was fitted to.
+            tasks: codes of answered tasks.
 
         Returns:
-            For each task names of its classes, a number, a text, a list of `DrawnText` or a `MarkedImage`, and a number
-            that is higher for surer answers.
+            For each task, names of its classes, a number, a text, a list of `DrawnText` or a `MarkedImage`; and a
+            number that increases with certainty.
         """
         return None
 
     def write(self, result: Result, crowd: Crowd, path: Path, file_format: str = "parquet") -> None:
-        """Writes the result of an aggregation; see `crowdzoo.aggregation.base.Result.write`."""
+        """Write the result of an aggregation; see `crowdzoo.aggregation.base.Result.write`."""
         result.write(path, file_format)

@@ -1,4 +1,4 @@
-"""AnswerPage: what pages have in common on answers that are more or less near each other, such as texts and regions."""
+"""AnswerPage: base class of pages on answers with degrees of similarity, such as texts and regions."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from crowdzoo.quality.figures import NORMAL_975, interval, means, ratio
 __all__ = ["AnswerPage", "Codes", "Flags", "Floats"]
 
 NOBODY = np.zeros(1, bool)
-HARDLY = 0.5  # the usual reliability below which the page warns: two answers have a quarter in common
-WORST = 0.5  # of the usual agreement of a task's answers, below which it is to be done again
+HARDLY = 0.5  # usual reliability below which the page warns: two answers have a quarter in common
+WORST = 0.5  # share of the usual agreement on a task, below which the task should be redone
 
 
 class AnswerPage(KindPage):
-    """What pages have in common on answers that are more or less near each other.
+    """Base class of pages on answers with degrees of similarity.
 
     Attributes:
-        families: of annotators who copy each other, see `copy_families`, [R].
-        skill: of annotators, see `fitted_skills`, [R].
-        shared: answers of each to tasks that others answered, [R].
-        reliability: how near the answers of each are to those of the others, who weigh by their skill, over how near
-            these are to the right ones; with the ends of its interval, columns of the table.
-        usual: of the reliability, see `usual_of`.
-        redo: of each task why it is to be done again, objects [N].
+        families: families of annotators who copy each other, see `copy_families`, [R].
+        skill: skill of each annotator, see `fitted_skills`, [R].
+        shared: number of each annotator's answers to tasks that others answered, [R].
+        reliability: similarity of each annotator's answers to the others', weighted by their skill, divided by the
+            others' similarity to the correct answers; with the ends of its interval, as columns of the table.
+        usual: typical reliability, see `usual_of`.
+        redo: reason why each task should be redone, objects [N].
     """
 
     def compare(self, tasks: Codes, annotators: Codes, pairs: Sequence[Codes], near: Floats, weights: Floats) -> None:
-        """Sets skills and reliability.
+        """Set skills and reliability.
 
         Args:
-            tasks: of A answers, [A].
-            annotators: of these answers, [A].
-            pairs: rows of answers to one task, two arrays [P].
-            near: how near they are, 0 by chance, 1 where they are equal, [P].
-            weights: of the pairs, [P].
+            tasks: tasks of A answers, [A].
+            annotators: annotators of these answers, [A].
+            pairs: pairs of answers to the same task, two arrays of rows [P].
+            near: similarity of the pairs, 0 by chance, 1 if equal, [P].
+            weights: weights of the pairs, [P].
         """
         table, size, self.kept = self.table, len(annotators), np.ones(len(pairs[0]), bool)
         number = table.num_annotators
         self.families = copy_families(number, table.task_ids, table.annotator_ids, table.labels)
-        # annotators who copy each other are not compared, and count once
+        # annotators who copy each other are not compared and count once
         first, second = (self.families[annotators[part]] for part in pairs)
         members = np.bincount(self.families, minlength=number)
         weights = weights * (first != second) / (members[first] * members[second])
@@ -66,9 +66,9 @@ class AnswerPage(KindPage):
         self.reliability, self.usual = interval("reliability", *ends), self.usual_of(ends[0])
 
     def usual_of(self, values: Floats) -> float:
-        """The median of those who can be judged, who weigh by the cube of their skill; 1 without any.
+        """Median over annotators who can be judged, weighted by the cube of their skill; 1 without any.
 
-        So it is that of the good ones, also where most are bad (benchmarks/planted_crowds.py).
+        This is a typical value of good annotators even if most are bad (benchmarks/planted_crowds.py).
         """
         known = np.flatnonzero((self.shared >= FEW) & np.isfinite(values))
         order = known[np.argsort(values[known])]
@@ -76,17 +76,17 @@ class AnswerPage(KindPage):
         return float(values[order][np.searchsorted(sums, sums[-1] / 2)]) if len(order) else 1.0
 
     def of_tasks(self, values: Floats) -> Floats:
-        """Means of each task's pairs, [N]; without annotators who are far from the others, once these are known."""
+        """Mean over each task's pairs, [N]; without annotators who are far from the others, once they are known."""
         return means(self.of_pairs[self.kept], values[self.kept], self.table.num_tasks)
 
     def note(self, differs: list[str], worse: Flags = NOBODY, extent: Flags = NOBODY, **columns: Any) -> None:
-        """Sets the table of annotators, and why tasks are to be done again.
+        """Set the table of annotators, and the reasons to redo tasks.
 
         Args:
-            differs: how answers differ from those of the others, in words, R of them.
-            worse: annotators who are far from others for another reason than their reliability, bool [R].
-            extent: annotators who are far by the extent of their regions alone, bool [R].
-            **columns: further values.
+            differs: R descriptions of how annotators' answers differ from the others'.
+            worse: annotators who are far from others for reasons other than their reliability, bool [R].
+            extent: annotators who differ only in the extent of their regions, bool [R].
+            **columns: further columns of the table.
         """
         table, (_, low, high) = self.table, self.reliability.values()
         known = (self.shared >= FEW) & np.isfinite(low)
@@ -94,7 +94,7 @@ class AnswerPage(KindPage):
         extent = extent & known & (low > 0) & ~(far & worse)
         self.doubted, self.judged = int((far | extent).sum()), int(known.sum())
         self.unclear = self.judged > 0 and (self.usual < HARDLY or 2 * self.doubted >= self.judged)
-        far &= (known & ~far).sum() > 1  # one alone may be the one who errs
+        far &= (known & ~far).sum() > 1  # if only one is not far, that one may err
         marks = {"random": far & (low <= 0), "far": far & (low > 0) & ~extent, "extent": extent}
         columns["differs"] = [text if any(of) else None for text, *of in zip(differs, *marks.values(), strict=True)]
         columns["copies"] = family_names(table.annotators, self.families)

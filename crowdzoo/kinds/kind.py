@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from crowdzoo.kinds.records import Records
 
 
-# Options that are for classes alone, and why the other kinds refuse them
+# Options only for classes, and the reasons why other kinds reject them
 FOR_CLASSES = {
     "calibrate": "calibration is for classes; leave it out.",
 }
-EXPORT_OPTIONS = ("platform", "field")  # which platform's export the annotations are, and which of its questions
-# Options of annotations in tables, and of those whose tasks may be images
+EXPORT_OPTIONS = ("platform", "field")  # the platform of an export, and the question in it
+# Options for annotations in tables, and in those whose tasks may be images
 OF_TABLES = (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS)
 OF_IMAGES = (*ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
 
@@ -45,13 +45,13 @@ class Option:
     """An option that one kind of label adds to the commands that have `--kind`.
 
     Attributes:
-        name: such as "on_bad_tags".
-        help: of the command line.
-        choices: values; empty: it is a text, or a number.
-        default: the value where it is not given.
-        metavar: of the value in the help; empty: its choices, or its name.
+        name: name, such as "on_bad_tags".
+        help: help text on the command line.
+        choices: allowed values; empty: any text or number.
+        default: default value.
+        metavar: placeholder of the value in the help; empty: its choices, or its name.
         is_number: whether the value is a number.
-        refusal: why other kinds refuse it; empty: they do not.
+        refusal: why other kinds reject it; empty: they accept it.
     """
 
     name: str
@@ -68,15 +68,15 @@ class KindOptions:
     """The options of one kind of label.
 
     Attributes:
-        reading: names of those of `Reading.read`.
-        refused: names of options of other kinds, and why they are not for this one.
-        own: those that it adds.
-        scale: those of `own` that aggregators and settings of a training take as well.
-        gold: those of `Reading.gold_of`, beyond the layout.
-        training: those of `Training.read`, beyond `reading`.
-        inputs: keys of its input files, in the order in which `crowdzoo.datasets.write_files` writes those of a
-            shipped data set.
-        needed: those of the inputs that have to be there.
+        reading: names of options of `Reading.read`.
+        refused: names of other kinds' options, and why this kind rejects them.
+        own: options that this kind adds.
+        scale: options of `own` that are also settings of aggregators and trainings.
+        gold: options of `Reading.gold_of`, besides the layout.
+        training: options of `Training.read`, besides `reading`.
+        inputs: keys of its input files, in the order in which `crowdzoo.datasets.write_files` writes those of a bundled
+            data set.
+        needed: required inputs.
     """
 
     reading: tuple[str, ...]
@@ -91,12 +91,12 @@ class KindOptions:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What an exported model answers, and how it is written.
+    """Answers of an exported model, and how to write them.
 
     Args:
-        answer: output of the signature by which the kind of a model is known.
+        answer: output of the signature that identifies the kind of a model.
         header: columns of a file of predictions.
-        signature: of an exported model, asked for predictions.
+        signature: signature of an exported model for predictions.
     """
 
     answer: str
@@ -104,22 +104,22 @@ class Prediction:
     signature: str = "serving_default"
 
     def lines(self, tasks: Iterable[object], outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """Lines of a CSV file of predictions, without the header; for numbers in their own unit.
+        """Lines of a CSV file of predictions, without the header.
 
         Args:
-            tasks: names.
-            outputs: of the kind's signature.
+            tasks: names of the tasks.
+            outputs: outputs of the kind's signature.
         """
         pairs = zip(tasks, outputs[self.answer].tolist(), strict=True)
         return [f"{csv_cell(task)},{number:.6g}" for task, number in pairs]
 
     def write(self, path: Path | None, instances: Instances, outputs: Mapping[str, np.ndarray]) -> None:
-        """Writes a file of predictions; None prints it.
+        """Write a file of predictions, or print it.
 
         Args:
-            path: of the file.
-            instances: that the model was asked about.
-            outputs: of the kind's signature, as the model gives them.
+            path: path of the file; None prints to standard output.
+            instances: instances of the predictions.
+            outputs: outputs of the kind's signature.
         """
         text = "\n".join([",".join(self.header), *self.lines(instances.tasks, outputs)]) + "\n"
         if path is None:
@@ -129,33 +129,33 @@ class Prediction:
 
 
 def loaded(path: str) -> Callable[[], Any]:
-    """A function that imports a class when it is called; `path` is `module:class`."""
+    """Return a function that imports a class; `path` is `module:class`."""
     return partial(resolve_name, path)
 
 
 def made(path: str) -> Callable[[], Any]:
-    """As `loaded`, but the function gives an instance of the class."""
+    """Return a function that imports a class and returns an instance; see `loaded`."""
     return lambda: resolve_name(path)()
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """One kind of label: each part is a value of a class with a few methods, which commands and components call.
+    """A kind of label, with one part per purpose for commands and components.
 
-    The last four parts are loaded when they are first used, as they import more: Keras, TensorFlow or Numba.
+    The last four parts are imported on first use, since they need Keras, TensorFlow or Numba.
 
     Attributes:
-        labels: name, title in messages, and what arrays of such labels look like.
+        labels: name, title in messages, and form of arrays of such labels.
         options: names and values of its options and input files, as data.
-        reading: from files to what the aggregators fit, and gold.
-        aggregation: methods, and rows of a table on their results.
-        scoring: how answers are compared with gold.
-        training: base models, deep methods and what they learn from.
-        prediction: what an exported model answers, and how it is written.
+        reading: reads annotations and gold from files.
+        aggregation: aggregation methods, and tables of their results.
+        scoring: compares answers with gold.
+        training: base models, deep methods and their training data.
+        prediction: answers of an exported model, and how to write them.
         load_page: imports the class of the report's page.
-        load_measure: imports the class by which `compare` compares methods.
-        load_questions: imports what `crowdzoo next` asks; None: it is not for this kind.
-        load_records: imports what the pipeline does; None: there is no pipeline.
+        load_measure: imports the class with which `compare` compares methods.
+        load_questions: imports the questions of `crowdzoo next`; None: not supported.
+        load_records: imports the steps of the pipeline; None: not supported.
     """
 
     labels: LabelKind
@@ -172,35 +172,35 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """As in files, in configurations and after `--kind`."""
+        """Name in files, in configurations and after `--kind`."""
         return self.labels.name
 
     @property
     def title(self) -> str:
-        """What is labelled or given, in messages: "classes", "ratings"."""
+        """Name of the labels in messages, such as "classes" or "ratings"."""
         return self.labels.title
 
     @cached_property
     def page(self) -> type[KindPage]:
-        """What the page of a report says."""
+        """Class of the report's page."""
         return self.load_page()
 
     @cached_property
     def measure(self) -> type[Measure]:
-        """How methods are compared."""
+        """Class that compares methods."""
         return self.load_measure()
 
     @cached_property
     def questions(self) -> Questions | None:
-        """What `crowdzoo next` asks; None: nothing."""
+        """Questions of `crowdzoo next`; None if not supported."""
         return None if self.load_questions is None else self.load_questions()
 
     @cached_property
     def records(self) -> Records:
-        """What the pipeline does with such labels.
+        """Steps of the pipeline.
 
         Raises:
-            ConfigError: there is no pipeline for them.
+            ConfigError: the pipeline does not support this kind.
         """
         if self.load_records is None:
             way_out = "crowdzoo aggregate --method NAME --gold FILE says how far a method is from gold."

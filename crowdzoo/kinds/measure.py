@@ -1,4 +1,4 @@
-"""Measure: how methods for one kind of label are compared."""
+"""Measure: comparison of methods for one kind of label."""
 
 from __future__ import annotations
 
@@ -26,34 +26,33 @@ if TYPE_CHECKING:
     from crowdzoo.training.settings import Settings
 
 Scores = NDArray[np.float64]
-Sum: TypeAlias = Callable[[Scores, Codes], Sums]  # from answers and their tasks to what each adds to two sums
+Sum: TypeAlias = Callable[[Scores, Codes], Sums]  # from answers and their tasks to the contribution of each to two sums
 Deep: TypeAlias = tuple[tuple[str, Mapping[str, Any]], ...]  # methods and their settings
 LINE = "compare(annotations, x, tasks={})"
 
 
 class Measure(ABC, Generic[Crowd, Result]):
-    """The labels that methods are compared on, and how answers to them are scored.
+    """Labels that methods are compared on, and scores of answers.
 
-    Answers to some tasks are an array of numbers, [n, K], whose rows are what the kind says. A score of a method is a
-    sum over the tasks, divided by a sum of weights.
+    Answers to tasks are an array of numbers, [n, K]; each kind defines the content of a row. The score of a method is a
+    sum over tasks divided by a sum of weights.
 
     Args:
-        crowd: what the kind's aggregators fit.
-        gold: what is known of the tasks; None.
-        scale: settings that all methods share, such as the ends of ratings; see `KindOptions.scale`.
+        crowd: annotations, in the form that the kind's aggregators fit.
+        gold: gold of the tasks, or None.
+        scale: settings that all methods share, such as the ends of a rating scale; see `KindOptions.scale`.
 
     Attributes:
-        scoring: how answers are compared with gold.
-        title: of the score against gold; higher is better.
-        hidden_title: of the score without gold.
+        scoring: compares answers with gold.
+        title: title of the score against gold; higher is better.
+        hidden_title: title of the score without gold.
         baseline: the aggregation that all others are compared with.
-        quick: names of the aggregations that are compared where none is named.
-        quick_deep: deep methods and their settings that are compared where none is named; empty: all of them.
-        labels_instances: whether what annotators labelled is what models learn from, so that there are no other
-            instances.
-        takes_base: whether a Keras model of the user's own may be the base.
-        answers_hold_gold: whether answers are scores against gold, so that runs with other gold are others.
-        drawn: how many tasks a score is about.
+        quick: names of the aggregations compared by default.
+        quick_deep: deep methods, with settings, compared by default; empty: all of them.
+        labels_instances: whether the crowd contains the instances, so that there are no others.
+        takes_base: whether a custom Keras model can be the base.
+        answers_hold_gold: whether answers depend on gold, so that runs with other gold cannot be reused.
+        drawn: number of tasks that a score is about.
     """
 
     scoring: Scoring
@@ -76,16 +75,16 @@ class Measure(ABC, Generic[Crowd, Result]):
 
     @property
     def num_tasks(self) -> int:
-        """N."""
+        """N, number of tasks."""
         return int(self.annotations.num_tasks)
 
     # === Gold ===
 
     def check(self, gold: object) -> NDArray[Any]:
-        """Gold of each task, [N]; texts, empty where unknown, unless the kind has others.
+        """Check gold of each task, [N]: texts, empty where unknown, unless the kind has another form.
 
         Raises:
-            DataError: it does not fit.
+            DataError: gold does not match the tasks.
         """
         return self.array_of(gold).astype(object)
 
@@ -111,7 +110,7 @@ class Measure(ABC, Generic[Crowd, Result]):
         return numbers.astype(float)
 
     def gold_digest(self) -> str:
-        """A hash of gold, by which earlier runs are known."""
+        """Hash of gold, to recognize earlier runs."""
         return digest_of(self.gold)
 
     @property
@@ -120,29 +119,29 @@ class Measure(ABC, Generic[Crowd, Result]):
         return self.scoring.known(self.gold)
 
     def sums(self, answers: Scores, tasks: Codes) -> Sums:
-        """What each of these tasks adds to the sum of scores against gold, and to that of weights, [n] each."""
+        """Contributions of tasks to the sum of scores against gold, and to that of weights, [n] each."""
         known, both = self.known[tasks], np.zeros((2, len(tasks)))
         both[:, known] = self.scoring.sums(self.gold[tasks[known]], self.answers_with_gold(answers, tasks))
         return both[0], both[1]
 
     def further(self, answers: Scores, tasks: Codes) -> dict[str, float]:
-        """Further numbers against gold, by their titles."""
+        """Further scores against gold, by title."""
         scores = self.scoring.score(self.gold[tasks[self.known[tasks]]], self.answers_with_gold(answers, tasks))
         return {title: scores[name] for name, title in self.scoring.titles.items()}
 
     def answers_with_gold(self, answers: Scores, tasks: Codes) -> Scores | Sequence[Codes]:
-        """Answers to those of these tasks that have gold, as `scoring` takes them."""
+        """Answers to the tasks with gold, in the form of `scoring`."""
         return answers[self.known[tasks]]
 
     def references(self, tasks: Codes, rows: Flags | None) -> tuple[Codes, NDArray[Any]]:
-        """What answers to tasks are compared with, where annotators' labels are of gold's form.
+        """References for answers, for kinds whose labels have the form of gold.
 
         Args:
             tasks: codes of the tasks.
-            rows: annotations that are asked for, bool [A]; None: gold.
+            rows: annotations to predict, bool [A]; None: gold.
 
         Returns:
-            Places among the tasks, and the true answer to each.
+            Places among the tasks, and a reference for each.
         """
         if rows is None:
             places = np.flatnonzero(self.known[tasks])
@@ -153,10 +152,10 @@ class Measure(ABC, Generic[Crowd, Result]):
     # === Without gold ===
 
     def hidden_sums(self, rows: Flags | None = None) -> Sum:
-        """A function like `sums`, by what answers say of annotations; by their log-probability, nats, for most kinds.
+        """Return a function like `sums` that scores answers on annotations, for most kinds by log-probability, nats.
 
         Args:
-            rows: those that are asked for, bool [A]; None is all of the tasks.
+            rows: annotations to predict, bool [A]; None: all those of the tasks.
 
         Raises:
             DataError: the kind has no such score.
@@ -164,11 +163,11 @@ class Measure(ABC, Generic[Crowd, Result]):
         raise DataError(f'compare: {self.annotations.label_kind.title} need gold; for spans lines with "gold": true.')
 
     def faults(self, answers: Scores, tasks: Codes) -> list[str]:
-        """Sentences on what is wrong with answers, by the annotations alone."""
+        """Problems with answers that show without gold, as clauses for messages."""
         return []
 
     def num_hidden(self, rows: Flags | None) -> Codes:
-        """How many of some annotations are about each task, [N]; None is all of them."""
+        """Number of selected annotations per task, [N]; None selects all."""
         tasks = self.annotations.task_ids
         return np.bincount(tasks if rows is None else tasks[rows], minlength=self.num_tasks)
 
@@ -176,24 +175,24 @@ class Measure(ABC, Generic[Crowd, Result]):
 
     @abstractmethod
     def answers(self, result: Result, tasks: Codes, rows: Flags | None) -> Scores:
-        """Those of an aggregation.
+        """Answers of an aggregation.
 
         Args:
-            result: of it.
-            tasks: codes of those that are asked for.
-            rows: the annotations that are asked for, bool [A]; None with gold.
+            result: result of the aggregation.
+            tasks: codes of the tasks to answer.
+            rows: annotations to predict, bool [A]; None with gold.
         """
 
     # === Deep methods ===
 
     @classmethod
     def pair(cls, settings: Settings, x: Examples, crowd: Crowd, tasks: ArrayLike | None) -> tuple[Examples, Crowd]:
-        """Instances, and the crowd whose task i is row i of them."""
+        """Instances, and the crowd with task i for row i."""
         paired: Any = pair_with_tasks(settings, x, cast(Annotations, crowd), tasks, LINE)
         return paired[0], paired[1]
 
     def of_tasks(self, tasks: Codes) -> Crowd:
-        """The crowd of some tasks, by their codes."""
+        """Select the crowd of some tasks by code."""
         crowd: Any = self.crowd
         return crowd.select_tasks(tasks)
 
@@ -209,9 +208,9 @@ class Measure(ABC, Generic[Crowd, Result]):
 
         Args:
             model: `CrowdModel`.
-            encoder: from instances to its input; None.
+            encoder: from instances to the model's input, or None.
             x: instances of all tasks.
-            tasks: codes of those that are asked for, sorted.
+            tasks: codes of the tasks to predict, sorted.
         """
         rows = np.zeros(self.num_tasks, dtype=bool)
         rows[tasks] = True

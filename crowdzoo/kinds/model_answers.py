@@ -1,4 +1,4 @@
-"""A model's answers next to those of annotators, for the pages of kinds that score two answers to a task."""
+"""Comparison of a model's answers with annotators', for pages of kinds that can score two answers to a task."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from crowdzoo.kinds.page_parts import Columns, as_lists
 from crowdzoo.kinds.scoring import Codes, Flags, Floats, Sums, linearised
 from crowdzoo.quality.figures import NORMAL_975, interval, means, ratio
 
-MOST_LISTED = 100  # tasks on which aggregate and model differ, on the page
+MOST_LISTED = 100  # tasks on the page on which aggregate and model differ
 
 
 @dataclass(frozen=True, eq=False)
 class ModelAnswers:
-    """What is compared: answers of a model, aggregated labels, and answers of annotators, each an array of one form.
+    """Answers of a model, aggregated labels, and answers of annotators, as arrays of the same form.
 
     Attributes:
-        metric: what is measured, such as "Dice coefficient".
+        metric: name of the score, such as "Dice coefficient".
         sums: scores of n pairs of answers; see `Scoring.sums`.
         model: the model's answers to the tasks, [N].
-        known: which tasks have one, bool [N].
-        labels: aggregated, [N].
-        tasks: of the annotators' answers, [A].
-        answers: of the annotators, [A].
-        words: writes an answer to a task (its code), for a table.
+        known: which tasks have an answer of the model, bool [N].
+        labels: aggregated labels, [N].
+        tasks: tasks of the annotators' answers, [A].
+        answers: answers of the annotators, [A].
+        words: formats an answer to a task (given by its code) for a table.
         is_error: whether scores are negative errors.
     """
 
@@ -43,18 +43,18 @@ class ModelAnswers:
     is_error: bool = False
 
     def compare(self) -> tuple[list[int], Columns, Columns]:
-        """Scores of the tasks that have a prediction and annotations.
+        """Compare answers to tasks that have a prediction and annotations.
 
         Returns:
-            Codes of the tasks on which model and aggregated label differ, the worst first; their table; and the table
-            of scores of model, labels and annotators, each with its interval of 95 %.
+            Codes of the tasks on which model and aggregated label differ, worst first; their table; and the table of
+            scores of model, labels and annotators with 95 % intervals.
         """
         size = len(self.labels)
         counts = np.bincount(self.tasks, minlength=size)
         rows = np.flatnonzero(self.known[self.tasks])
         rows = rows[np.argsort(self.tasks[rows], kind="stable")]
         tasks = self.tasks[rows]
-        # each answer is compared with the next one to the same task, the last one with the first
+        # compare each answer with the next one to the same task, and the last with the first
         first, last = (np.searchsorted(tasks, tasks, side) for side in ("left", "right"))
         after = np.arange(len(rows)) + 1
         following, several = np.where(after < last, after, first), last - first > 1
@@ -83,13 +83,13 @@ class ModelAnswers:
         return worst.tolist(), listed, table
 
     def _means(self, tasks: Codes, gold: NDArray[Any], answers: NDArray[Any]) -> Sums:
-        """Means of the sums of each task's pairs, [N] each; NaN for tasks without pairs."""
+        """Mean contribution of each task's pairs to the two sums, [N] each; NaN for tasks without pairs."""
         size, sums = len(self.labels), self.sums(gold, answers) if len(tasks) else (np.zeros(0), np.zeros(0))
         totals, weights = (means(tasks, part, size) for part in sums)
         return totals, weights
 
     def _interval(self, totals: Floats, weights: Floats) -> list[float]:
-        """The score of all tasks, as a ratio of sums, and the ends of its interval; tasks are a random sample."""
+        """Score over all tasks as a ratio of sums, with its interval, taking tasks as a random sample."""
         totals, weights = (part[np.isfinite(part)] for part in (totals, weights))
         if not weights.sum():
             return [np.nan] * 3

@@ -1,4 +1,4 @@
-"""KindPage: what the page of a report says of one kind of label."""
+"""KindPage: page of a report on one kind of label."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.tasks import check_same
 from crowdzoo.reading.instances.predictions import Predictions
 
-MOST_VOTES = 20  # of a task
-_COLUMNS = parts.read_columns(__package__)  # of tables that all kinds have
+MOST_VOTES = 20  # shown of a task
+_COLUMNS = parts.read_columns(__package__)  # of tables shared by all kinds
 _OF_ALL = "alpha alpha_low alpha_high annotations tasks annotators annotations_per_task tasks_with_one_share"
 _OF_ALL += " rows_left_out noted_annotators noted_share"
 
 
 @dataclass(frozen=True, eq=False)
 class PageSettings:
-    """What is asked of a page: settings of `report_page`, `most` rows of a table, and whether names are `hashed`."""
+    """Settings of `report_page`, the maximum number of rows of a table (`most`), and whether names are `hashed`."""
 
     metric: str | None = None
     bootstrap: int = 200
     seed: int = 0
     on_sample: Callable[[], None] | None = None
-    predictions: Any = None  # `Predictions` of classes; else see `report_page`
+    predictions: Any = None  # `Predictions` for classes; for other kinds see `report_page`
     gold: Codes | None = None
     models: Sequence[object] | None = None
     epsilon: float = 0.2
@@ -54,30 +54,30 @@ class PageSettings:
 
 
 class KindPage(ABC):
-    """Page of a report on one kind of label: a subclass measures, and adds what only its kind has.
+    """Page of a report on one kind of label; subclasses measure, and add the parts of their kind.
 
     Attributes:
-        kind: name in report.json.
+        kind: name of the kind in report.json.
         labels: kind of the annotations.
-        own_columns: columns of the tables, and facts, see `read_columns`.
-        subject: what results are of, in messages.
-        metrics: those of Krippendorff's alpha; the first is the default.
-        not_metric: why another one is refused.
-        own_values: what conditions may compare, beyond what all kinds have: keys of `overall`.
-        model_value: what conditions call the score of a model's answers and the aggregated labels; empty: it is not
-            compared by `model_answers`.
-        calm: the verdict's sentence if nothing is conspicuous.
-        task_column: a column of the tasks by which an earlier page is compared.
-        annotator_column: and one of the annotators, which has an interval.
-        by_alpha: whether alpha says how far answers can be relied on.
-        alpha: Krippendorff's alpha; None where it is not defined.
+        own_columns: columns of the kind's tables, and facts, see `read_columns`.
+        subject: name of what is aggregated, in messages.
+        metrics: metrics of Krippendorff's alpha, the default first.
+        not_metric: why other metrics are rejected.
+        own_values: keys of `overall` that conditions may compare, besides those of all kinds.
+        model_value: name in conditions of the score between a model's answers and the aggregated labels; empty:
+            `model_answers` is not used.
+        calm: sentence of the verdict if nothing is conspicuous.
+        task_column: column of the tasks for comparison with an earlier page.
+        annotator_column: column of the annotators, with an interval, for the same purpose.
+        by_alpha: whether alpha measures the reliability of answers.
+        alpha: Krippendorff's alpha; None where undefined.
         overall: figures of the whole crowd.
-        hidden: keys of facts and columns without meaning for this crowd.
-        overrides: key of a column -> what is different from columns.csv.
+        hidden: keys of facts and columns that do not apply to this crowd.
+        overrides: key of a column -> attributes that differ from columns.csv.
         remarks: text next to a fact, by its key.
-        annotators: values of the table, see `of_annotators`.
-        tasks: values of the table.
-        rows: tasks that the page shows, in their order.
+        annotators: values of the table of annotators, see `of_annotators`.
+        tasks: values of the table of tasks.
+        rows: tasks shown on the page, in order.
         extras: further parts of `Numbers`.
 
     Args:
@@ -86,7 +86,7 @@ class KindPage(ABC):
         settings: see `PageSettings`.
 
     Raises:
-        ConfigError: a setting that is not for this kind.
+        ConfigError: a setting that does not apply to this kind.
         DataError: an aggregation of other tasks or annotators.
     """
 
@@ -128,7 +128,7 @@ class KindPage(ABC):
 
     @classmethod
     def values(cls) -> tuple[str, ...]:
-        """Names of what conditions may compare."""
+        """Names of the values that conditions may compare."""
         return (*_OF_ALL.split(), *cls.own_values, *filter(None, [cls.model_value]))
 
     def check(self) -> None:
@@ -150,45 +150,45 @@ class KindPage(ABC):
         """Set the attributes."""
 
     def headline(self) -> str:
-        """The verdict's first sentence: whether the labels can be used."""
+        """First sentence of the verdict: whether the labels can be used."""
         return parts.alpha_sentence(self.alpha)
 
     def actions(self) -> list[str]:
-        """Sentences on what to do and what it costs; none, as a rule."""
+        """Sentences of the verdict on what to do, and the cost; none by default."""
         return []
 
     @abstractmethod
     def background(self) -> str:
-        """The verdict's last sentence, without its full stop; empty for none."""
+        """Last sentence of the verdict, without its full stop; empty for none."""
 
     def standing_out(self) -> list[str]:
-        """What is conspicuous apart from annotators, for the verdict's sentence on what to look at first."""
+        """Conspicuous facts not about annotators, for the verdict's sentence on what to check first."""
         return []
 
     def own_warnings(self) -> Iterable[PageWarning]:
-        """Warnings of this kind."""
+        """Warnings specific to this kind."""
         return []
 
     def annotator_details(self, codes: list[int]) -> Details:
-        """What opens under the annotators shown; nothing, as a rule."""
+        """Details under the annotators shown; none by default."""
         return ({} for _ in codes)
 
     @abstractmethod
     def task_details(self) -> Details:
-        """What opens under the tasks shown."""
+        """Details under the tasks shown."""
 
     def model_answers(self, predictions: Any) -> ModelAnswers:
-        """What `predictions` are compared with.
+        """Comparison of `predictions` with labels and annotators.
 
         Raises:
             DataError: predictions of another form.
         """
         raise NotImplementedError
 
-    # === What kinds have in common ===
+    # === Shared by all kinds ===
 
     def compare_model(self, answers: ModelAnswers) -> None:
-        """Adds the tables of a model's answers next to those of annotators."""
+        """Add the tables that compare a model's answers with annotators'."""
         differing, listed, people = answers.compare()
         listed = {"task": self.table.tasks[differing].tolist(), **listed}
         also, most = differing[:MOST_LISTED], self.settings.most
@@ -210,7 +210,7 @@ class KindPage(ABC):
         }
 
     def count(self, sizes: Codes, **figures: Any) -> None:
-        """Adds counts to `overall`: `sizes` are the annotations of each task."""
+        """Add counts to `overall`; `sizes` are numbers of annotations per task."""
         self.overall |= {
             "annotations": int(sizes.sum()),
             "rows_left_out": self.table.num_rejected - self.table.num_replaced,
@@ -225,14 +225,14 @@ class KindPage(ABC):
     def of_annotators(
         self, counts: Codes, shared: Codes, marks: dict[str, Flags], linked: Codes | None = None, **columns: Any
     ) -> Columns:
-        """Values of the table of annotators.
+        """Build the values of the table of annotators.
 
         Args:
-            counts: annotations of each annotator, [R].
-            shared: of these, those that can be judged by others, [R].
-            marks: notes of this kind, see `notes_of`; that of copies is made of the column `copies`.
-            linked: of these, those on tasks that others labelled; None: `shared`.
-            **columns: further values.
+            counts: number of annotations per annotator, [R].
+            shared: number of these that can be judged by others', [R].
+            marks: notes of this kind, see `notes_of`; the note on copies comes from the column `copies`.
+            linked: number of annotations on tasks that others labelled, [R]; None: `shared`.
+            **columns: further columns.
         """
         linked = shared if linked is None else linked
         alone, few = (linked == 0) & (counts > 0), (linked < FEW) & (linked > 0)
@@ -243,7 +243,7 @@ class KindPage(ABC):
         return {**as_lists(**first | columns), "notes": notes_of(marks, len(counts))}
 
     def voters(self, convert: type[int] | type[float]) -> list[list[list[object]]]:
-        """Names and labels of the annotators of each task shown."""
+        """Names and labels of annotators for each task shown."""
         annotators, labels = (part[:, :MOST_VOTES] for part in self.table.padded(self.rows))
         return [
             [[self.names[code], convert(label)] for code, label in zip(codes, row, strict=True) if code >= 0]
@@ -251,23 +251,23 @@ class KindPage(ABC):
         ]
 
     def largest(self, name: str) -> list[int]:
-        """Tasks with the largest values of a column, those that the page shows."""
+        """Tasks with the largest values of a column, as many as the page shows."""
         values = np.array([value or 0.0 for value in self.tasks[name]])
         return np.argsort(-values, kind="stable")[: self.settings.most].tolist()
 
     def alpha_of(self, table: Annotations, **options: Any) -> Alpha | None:
-        """Krippendorff's alpha of classes or numbers; None where it is not defined."""
+        """Krippendorff's alpha of classes or numbers; None where undefined."""
         if len(np.unique(table.labels[(table.redundancy > 1)[table.task_ids]])) < 2:
             return None
         return krippendorff_alpha(table, self.metric, **self.settings.sampling, **options)
 
     @property
     def labelled(self) -> int:
-        """Tasks with annotations; one at least."""
+        """Number of tasks with annotations, at least one."""
         return max(self.overall["tasks"] - self.overall["tasks_without_annotations"], 1)
 
     def of_agreement(self) -> Iterable[PageWarning]:
-        """Warnings that annotators do not agree, or that nobody knows."""
+        """Warnings about low or unknown agreement."""
         overall = self.overall
         if overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]:
             yield warning("no-second", True)
@@ -278,7 +278,7 @@ class KindPage(ABC):
             yield warning("one-annotation", True, share=parts.percent(alone))
 
     def of_reading(self) -> Iterable[PageWarning]:
-        """Warnings of rows that were left out, and of a fit that did not end."""
+        """Warnings about skipped rows, and about a fit that did not converge."""
         overall = self.overall
         if left_out := overall["rows_left_out"]:
             share = left_out / (left_out + overall["annotations"])
@@ -288,7 +288,7 @@ class KindPage(ABC):
             yield warning("no-convergence", True, self.aggregation.method)
 
     def of_notes(self) -> Iterable[PageWarning]:
-        """Warnings of the notes of the result."""
+        """Warnings from the notes of the result."""
         return map(parts.note_warning, self.aggregation.notes)
 
     def all_warnings(self) -> list[PageWarning]:
@@ -306,18 +306,18 @@ class KindPage(ABC):
     def table_of(
         self, name: str, values: Columns, rows: list[int] | None = None, details: Details | None = None
     ) -> PageTable:
-        """A table with the columns that columns.csv has for it.
+        """Build a table with its columns from columns.csv.
 
         Args:
-            name: of the table.
-            values: of its columns.
-            rows: that are shown; None: all.
-            details: of these rows.
+            name: name of the table.
+            values: values of its columns.
+            rows: rows to show; None: all.
+            details: details of these rows.
         """
         return PageTable(tuple(self.columns(name)), values, rows, None if details is None else list(details))
 
     def columns(self, name: str) -> list[parts.Column]:
-        """Columns of a table, or the facts."""
+        """Columns of a table, or of the facts."""
         shown = (column for column in (_COLUMNS | self.own_columns)[name] if column.key not in self.hidden)
         return [replace(column, **self.overrides.get(column.key, {})) for column in shown]
 
@@ -359,14 +359,14 @@ class KindPage(ABC):
 def below_and_at_chance(
     value: Floats, low: Floats, high: Floats, enough: Flags, chance: float = 0.0
 ) -> tuple[Flags, Flags]:
-    """Who agrees with others less than by chance, and who as by chance and clearly less than the crowd, bool [R] each.
+    """Annotators who agree with others less than by chance, and those at chance and clearly below the crowd, bool [R].
 
     Args:
-        value: agreement of each annotator, [R]; NaN where it is not known.
+        value: agreement of each annotator, [R]; NaN where unknown.
         low: lower end of its interval, [R].
-        high: the other end, [R].
+        high: upper end, [R].
         enough: whether the annotator can be judged, bool [R].
-        chance: agreement of answers that tell nothing.
+        chance: agreement of uninformative answers.
     """
     known = enough & np.isfinite(low)
     usual = np.median(value[known]) if known.any() else chance
@@ -375,7 +375,7 @@ def below_and_at_chance(
 
 
 def scale_of(values: Columns, name: str) -> tuple[float, float]:
-    """Ends of the picture of an interval about zero: those of 95 % of its ends."""
+    """Limits for drawing intervals around zero, which cover 95 % of their ends."""
     ends = [abs(end) for part in ("low", "high") for end in values.get(f"{name}_{part}", []) if end is not None]
     most = float(np.quantile(ends, 0.95)) if ends else 0.0
     return -(most or 1.0), most or 1.0

@@ -1,4 +1,4 @@
-"""Parts of the page of a report that are the same for every kind of label."""
+"""Parts of the report's page that are shared by all kinds of labels."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from crowdzoo.quality.krippendorff import Alpha
 
 Columns = dict[str, list[Any]]  # values of a table, by column
 Figures = dict[str, Any]  # of the whole crowd, by name
-Details = Iterable[dict[str, object]]  # what opens under each row of a table
+Details = Iterable[dict[str, object]]  # details under each row of a table
 
-DIGITS = 4  # decimals of what is written
+DIGITS = 4  # decimals of written numbers
 MOST_NAMED = 5  # annotators in a warning
 _OF_FLAGS = ("serious", "out", "keep")
-HASTY = 0.25  # of the median time of the annotators, below which the time of one who has a note is told
-MANY = 0.1  # share of all annotations from which a note on those who made them is serious
-# From where data are reliable, and conclusions tentative: Krippendorff, Content Analysis, 2004
+HASTY = 0.25  # share of the median time, below which a note on an annotator mentions the time
+MANY = 0.1  # share of all annotations, from which a note on their annotators is serious
+# Thresholds for reliable data and for tentative conclusions: Krippendorff, Content Analysis, 2004
 RELIABLE, TENTATIVE = 0.8, 2 / 3
-# Levels of the verdict, its first words
+# Levels of the verdict, used as its first words
 USABLE, WITH_CARE, NOT_YET, UNKNOWN = "Usable", "Usable with care", "Not usable yet", "Not known whether usable"
 MOST_PAIRS = 100
-UNCLEAR = 0.75  # agreement of a pair of classes below which their definition is called unclear
-MUCH = 0.1  # share of all disagreement from which a pair of classes is warned of
+UNCLEAR = 0.75  # agreement on a pair of classes below which their definition is called unclear
+MUCH = 0.1  # share of all disagreement from which the page warns of a pair of classes
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Flag:
     """A note on an annotator.
 
     Attributes:
-        title: short, for a table.
-        text: what was found, after a name and a colon.
+        title: short title for a table.
+        text: finding, to follow a name and a colon.
         fix: what to do.
-        words: what one annotator does, for a sheet, with columns of the table of annotators in braces.
-        serious: whether the annotator is one to look at.
-        out: whether the annotations may tell nothing, so that leaving them out may pay.
-        keep: whether they are as good as those of others once it is known: no warning of it is serious, and they do not
-            count in `noted_share`.
+        words: description of one annotator for a sheet, with columns of the table of annotators in braces.
+        serious: whether the annotator should be checked.
+        out: whether the annotations may be uninformative, so that leaving them out may help.
+        keep: whether the annotations are as good as others' once the note is known: its warnings are not serious, and
+            the annotations do not count in `noted_share`.
     """
 
     title: str
@@ -58,7 +58,7 @@ class Flag:
     keep: bool
 
     def describe(self, number: int) -> tuple[str, str]:
-        """What was found about this number of annotators, and what to do."""
+        """Finding and fix for this number of annotators."""
         if number > 1:
             return self.text, self.fix
         verb, _, rest = self.text.partition(" ")
@@ -66,7 +66,7 @@ class Flag:
         return f"{'has' if verb == 'have' else verb + 's'} {rest}", fix
 
 
-# By name, as report.json has them
+# By name in report.json
 FLAGS = {
     line["name"]: Flag(
         line["title"], line["text"], line["fix"], line["words"], *(line[name] == "yes" for name in _OF_FLAGS)
@@ -87,9 +87,9 @@ class Column:
         title: heading.
         form: "name", "task" (a name that links to the task), "count", "number", "share", "interval" (with the keys
             KEY_low and KEY_high) or "flags".
-        help: what it is.
-        scale: ends of the picture of an interval; None for shares, 0 to 1.
-        bar: whether shares are drawn, too.
+        help: explanation.
+        scale: limits for drawing an interval; None for shares, 0 to 1.
+        bar: whether shares are also drawn.
     """
 
     key: str
@@ -101,14 +101,14 @@ class Column:
 
     @classmethod
     def of(cls, line: Mapping[str, str]) -> Column:
-        """The column of a line of columns.csv."""
+        """Create a column from a line of columns.csv."""
         low, _, high = line["scale"].partition(" ")
         scale = (float(low), float(high)) if low else None
         return cls(line["key"], line["title"], line["form"], line["help"], scale, line["bar"] == "bar")
 
 
 def read_columns(package: str | None) -> dict[str, list[Column]]:
-    """Columns of each table of a page, of columns.csv in a package; "facts" are the figures of the first screen."""
+    """Read columns by table from columns.csv of a package; "facts" are the figures on the first screen."""
     columns: dict[str, list[Column]] = {}
     for line in package_table(package, "columns.csv"):
         columns.setdefault(line["table"], []).append(Column.of(line))
@@ -120,10 +120,10 @@ class PageTable:
     """A table of the page.
 
     Attributes:
-        columns: what the page shows; those without values are left out.
-        values: by name a list, one value a row; the file of numbers has all of them.
-        rows: rows that the page shows, in their order; None is all.
-        details: of each row shown, what opens under it.
+        columns: columns to show; those without values are left out.
+        values: name -> list with one value per row; the file of numbers has all of them.
+        rows: rows to show, in order; None: all.
+        details: details under each row shown.
     """
 
     columns: tuple[Column, ...]
@@ -137,13 +137,13 @@ class PageWarning:
     """A warning.
 
     Attributes:
-        serious: it may make the rest of the report void.
-        about: what it is about.
-        finding: what was found.
+        serious: whether it may invalidate the rest of the report.
+        about: subject.
+        finding: finding.
         fix: what to do.
         link: part of the page that shows more.
-        key: what kind of warning it is, where the words of the finding depend on the data; for a note on annotators its
-            name in `FLAGS`.
+        key: type of the warning, if the wording of the finding depends on the data; for notes on annotators, the name
+            in `FLAGS`.
     """
 
     serious: bool
@@ -156,25 +156,25 @@ class PageWarning:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What a page shows.
+    """Contents of a page.
 
     Attributes:
-        kind: of label.
+        kind: kind of label.
         verdict: first whether the labels can be used, then what to do.
         warnings: serious ones first.
-        values: what `--fail-if` compares; None where it is not defined.
+        values: values for `--fail-if`; None where undefined.
         facts: figures of the first screen: title, value, form (see `Column`), a remark, and an explanation.
-        tables: by name; "annotators" and "tasks" are there for every kind.
+        tables: tables by name; all kinds have "annotators" and "tasks".
         summary: further figures.
-        classes: names, code by code; for sentences the types of spans, and "no span"; empty for ratings.
-        coincidences: how often two classes meet in a task, [K, K]; None where there are too many classes.
+        classes: names by code; for sentences the types of spans and "no span"; empty for ratings.
+        coincidences: how often two classes occur together in a task, [K, K]; None with too many classes.
         model: aggregated labels against a model's predictions; None without predictions.
         calibration: probabilities against gold; None without gold.
         curve: labels by number of annotations per task, see `learning_curve`; None if it was not computed.
-        task_column: what an earlier page is compared by: a column of the tasks.
-        annotator_column: and a column of the annotators, which has an interval.
-        leave_out: `annotators` whose annotations may tell nothing, whether to leave them out is `advised`, and what is
-            gained (see `left_out`): `value`, `low`, `high`; None without such annotators.
+        task_column: column of the tasks for comparison with an earlier page.
+        annotator_column: column of the annotators, with an interval, for the same purpose.
+        leave_out: `annotators` who may be uninformative, whether leaving them out is `advised`, and the gain (see
+            `left_out`): `value`, `low`, `high`; None without such annotators.
     """
 
     kind: str
@@ -198,12 +198,12 @@ WARNINGS = {line["name"]: line for line in package_table(__package__, "page_warn
 
 
 def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> PageWarning:
-    """A warning of page_warnings.csv.
+    """Create a warning from page_warnings.csv.
 
     Args:
-        name: of its line.
+        name: name of its line.
         serious: see `PageWarning`.
-        about: what it is about, where its line does not say that.
+        about: subject, if not given in its line.
         **words: values of the placeholders.
     """
     line = WARNINGS[name]
@@ -212,11 +212,11 @@ def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> 
 
 
 def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
-    """Whether the data can be used, by Krippendorff's alpha.
+    """Sentence on whether the data can be used, judged by Krippendorff's alpha.
 
     Args:
-        alpha: None where it is not defined.
-        start: what is said before it in the same sentence.
+        alpha: Krippendorff's alpha; None where undefined.
+        start: preceding part of the sentence.
     """
     if alpha is None:
         return f"{UNKNOWN}: agreement cannot be measured, because annotators share no tasks or all labels are equal."
@@ -226,7 +226,7 @@ def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
 
 
 def meaning_of(alpha: Alpha) -> str:
-    """What a value of Krippendorff's alpha means, as the end of a sentence."""
+    """Meaning of a value of Krippendorff's alpha, as the end of a sentence."""
     if alpha.value >= RELIABLE:
         return "which is reliable"
     if alpha.value >= TENTATIVE:
@@ -237,18 +237,18 @@ def meaning_of(alpha: Alpha) -> str:
 
 
 def above_chance(alpha: Alpha) -> bool:
-    """Whether alpha, or the lower end of its interval, is above zero as the page writes it: with two decimals."""
+    """Whether alpha, or the lower end of its interval, is above zero when rounded to two decimals."""
     return round(alpha.value if alpha.low is None else alpha.low, 2) > 0
 
 
 def look_first(warnings: Sequence[PageWarning], noted: int, extras: Sequence[str] = (), otherwise: str = "") -> str:
-    """The verdict's sentence on what a reader should look at first.
+    """Sentence of the verdict on what to check first.
 
     Args:
-        warnings: all of the page.
-        noted: number of annotators to look at.
-        extras: what else is conspicuous.
-        otherwise: the sentence where nothing does.
+        warnings: all warnings of the page.
+        noted: number of annotators to check.
+        extras: other conspicuous facts.
+        otherwise: sentence if nothing is conspicuous.
     """
     notes = f"{noted:,} annotators with serious notes" if noted > 1 else "annotator with a serious note"
     parts = [f"the {notes}"] if noted else []
@@ -261,14 +261,14 @@ def look_first(warnings: Sequence[PageWarning], noted: int, extras: Sequence[str
 
 
 def annotators_first(annotators: Columns, most: int) -> list[int]:
-    """Those whom the page shows: first those with a serious note, the others by the number of annotations."""
+    """Annotators to show: first those with a serious note, then by number of annotations."""
     by_number = np.argsort(-np.array(annotators["annotations"], np.int64), kind="stable")
     noted = by_number[np.array(serious_notes(annotators), bool)[by_number]]
     return list(dict.fromkeys(np.concatenate([noted, by_number]).tolist()))[:most]
 
 
 def shares_of_flags(annotators: Columns) -> dict[str, float | None]:
-    """How many annotators have a serious note, and the share of all annotations that one puts in doubt."""
+    """Number of annotators with a serious note, and share of all annotations that such notes put in doubt."""
     doubted = {name for name, flag in FLAGS.items() if flag.serious and not flag.keep}
     counts = annotators["annotations"]
     pairs = zip(counts, annotators["notes"], strict=True)
@@ -283,9 +283,9 @@ def serious_notes(annotators: Columns) -> list[bool]:
 
 
 def note_warning(note: str) -> PageWarning:
-    """A note of the library as a warning: what follows its first sentence, or its colon, is what to do.
+    """Convert a note to a warning; the text after its first sentence, or its colon, is the fix.
 
-    A note of one sentence is on a result that may be wrong, which another method may show.
+    A note of one sentence is about a result that may be wrong; its fix is to compare with another method.
     """
     finding, _, fix = note.partition(". " if ". " in note else ": ")
     fix = fix or "compare with another --method, or with tasks whose label is known"
@@ -293,7 +293,7 @@ def note_warning(note: str) -> PageWarning:
 
 
 def flag_warnings(annotators: Columns, total: int) -> Iterator[PageWarning]:
-    """A warning for each serious note that annotators have, which names the most active of them.
+    """Yield a warning per serious note on annotators, with the names of the most active ones.
 
     Args:
         annotators: values of the table of annotators.
@@ -323,10 +323,10 @@ def flag_warnings(annotators: Columns, total: int) -> Iterator[PageWarning]:
 
 
 def hasty(seconds: Sequence[float | None] | None) -> dict[int, str]:
-    """Whose answers take far less time than is usual, and how long both are; no reason against anybody by itself.
+    """Annotators who answer much faster than usual, with both times; by itself no reason to distrust them.
 
     Args:
-        seconds: median of each annotator, None where it is not known; None: of nobody.
+        seconds: median per annotator, None where unknown; None: no times are known.
     """
     known = np.array([np.nan if value is None else value for value in seconds or ()], np.float64)
     usual = float(np.nanmedian(known)) if np.isfinite(known).any() else 0.0
@@ -335,21 +335,21 @@ def hasty(seconds: Sequence[float | None] | None) -> dict[int, str]:
 
 
 def first_names(names: Sequence[object], most: int = MOST_NAMED) -> str:
-    """The first names of a list, and how many there are more."""
+    """First names of a list, and the number of further ones."""
     rest = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(map(str, names[:most])) + rest
 
 
 def confused_pairs(counts: Floats, names: list[str], nothing: bool = False) -> Columns:
-    """Pairs of classes that are confused, the largest share of the disagreement first.
+    """Pairs of confused classes, largest share of the disagreement first.
 
     Args:
-        counts: how often two classes meet in a task, [K, K].
-        names: of the classes, [K].
-        nothing: whether the last class is that nothing was said: nobody counts where two say nothing.
+        counts: how often two classes occur together in a task, [K, K].
+        names: names of the classes, [K].
+        nothing: whether the last class means that nothing was said; agreement on it is not counted.
 
     Returns:
-        Columns `first`, `second`, `agreement` of the two, `disagreement`, their share of all of it, and `pairs`.
+        Columns `first`, `second`, `agreement` (on the two), `disagreement` (share of all disagreement), and `pairs`.
     """
     total, size = counts.sum() - np.trace(counts), len(counts)
     first, second = np.triu_indices(size, 1)
@@ -372,19 +372,19 @@ def rows_confused(pairs: Columns) -> list[tuple[str, str, float, float]]:
 
 
 def percent(share: float) -> str:
-    """A share as the page writes it."""
+    """Format a share as on the page."""
     if 0 < share < 0.0005:
         return "less than 0.1 %"
     return f"{100 * share:.{1 if 0 < share < 0.0995 else 0}f} %"
 
 
 def plain(values: Floats) -> list[float | None]:
-    """Numbers with four decimals as Python's own, None for NaN."""
+    """Python numbers with four decimals, None for NaN."""
     return [None if value != value else value for value in np.round(values, DIGITS).tolist()]
 
 
 def share_and_ends(number: float, of: int) -> tuple[float | None, ...]:
-    """A share and the ends of Wilson's interval; None if `of` is 0."""
+    """A share and the ends of its Wilson interval; None if `of` is 0."""
     share = np.array([number / of if of else np.nan])
     return tuple(plain(end)[0] for end in (share, *wilson(share, [of])))
 
@@ -398,13 +398,13 @@ def as_lists(**columns: NDArray[Any] | list[Any]) -> Columns:
 
 
 def rows_of(owners: Codes, order: Codes, selected: list[int], most: int) -> list[list[int]]:
-    """Of each owner shown the first rows, `most` or fewer, in some order.
+    """The first rows of each selected owner, at most `most`, in a given order.
 
     Args:
         owners: owner of each row.
-        order: rows, the first ones first.
-        selected: owners.
-        most: rows of an owner.
+        order: rows, first ones first.
+        selected: selected owners.
+        most: maximum number of rows per owner.
     """
     rows: dict[int, list[int]] = {owner: [] for owner in selected}
     order = order[np.isin(owners[order], selected)]
@@ -415,15 +415,15 @@ def rows_of(owners: Codes, order: Codes, selected: list[int], most: int) -> list
 
 
 def plain_columns(table: pa.Table) -> Columns:
-    """Columns as lists, numbers with four decimals, None for null."""
+    """Columns of a table as lists: numbers with four decimals, None for null."""
     columns = zip(table.column_names, table.columns, strict=True)  # to_numpy gives NaN for null
     return as_lists(**{name: x.to_numpy() if pa.types.is_floating(x.type) else x.to_pylist() for name, x in columns})
 
 
 def median_seconds(annotations: Annotations) -> Floats | None:
-    """Median time of an annotator's answers, seconds, [R]: what they took, else what lay between two of them.
+    """Median time per answer of each annotator, seconds, [R]: their duration, or else the time between them.
 
-    NaN where fewer than two are known; None where no time is.
+    NaN with fewer than two known times; None without any.
     """
     times, annotators = annotations.timestamp, annotations.annotator_ids
     if annotations.seconds is not None:

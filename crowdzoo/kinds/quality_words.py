@@ -1,4 +1,4 @@
-"""What pages and `crowdzoo quality` both say of a `QualityReport`."""
+"""Sentences on a `QualityReport`, shared by pages and `crowdzoo quality`."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from crowdzoo.quality.figures import interval, name_column
 from crowdzoo.quality.settled import with_range
 
 SAMPLE = 50  # tasks to label
-GOOD, FAIR = 0.9, 0.75  # shares of correct labels from which they are usable, and usable with care
+GOOD, FAIR = 0.9, 0.75  # shares of correct labels from which labels are usable, and usable with care
 MOST_WARNED = 5  # pairs of classes
-LEAST_OF_DISPUTED = 0.1  # share of the tasks on which camps differ, for a pair of classes to be named
-MOST_LEFT_OUT = 20  # names that an option to paste has
+LEAST_OF_DISPUTED = 0.1  # share of the tasks on which camps differ, from which a pair of classes is named
+MOST_LEFT_OUT = 20  # names in a suggested option
 
 
 def opening(overall: Figures, source: str | None = None) -> list[str]:
-    """What to say first of aggregated labels: whether they can be used, then what to do; commands are in backticks.
+    """First sentences on aggregated labels: whether they can be used, then what to do; commands are in backticks.
 
     Args:
-        overall: of a `QualityReport`; with `aggregate_accuracy`, its interval and `gold_tasks` where there is gold.
-        source: file of the annotations and options of reading it, as a shell takes them; None in Python.
+        overall: figures of a `QualityReport`; with gold, including `aggregate_accuracy`, its interval and `gold_tasks`.
+        source: file of the annotations and options for reading it, quoted for a shell; None in Python.
     """
     sentences = [_headline(overall)]
     if overall["annotators"] > 1 and "camps_statistic" not in overall:
@@ -62,7 +62,7 @@ def opening(overall: Figures, source: str | None = None) -> list[str]:
 
 
 def _headline(overall: Figures) -> str:
-    """Whether the labels can be used, and how many of them are correct."""
+    """Sentence on whether the labels can be used, and how many are correct."""
     if (correct := overall.get("aggregate_accuracy")) is not None:
         number = overall["gold_tasks"]
         tasks = f"{number:,} task{'' if number == 1 else 's'} with gold"
@@ -87,12 +87,12 @@ def _headline(overall: Figures) -> str:
 
 
 def level_of(correct: float) -> str:
-    """What a share of correct labels is enough for, in the words of the verdict."""
+    """Level of the verdict for a share of correct labels."""
     return USABLE if correct >= GOOD else WITH_CARE if correct >= FAIR else NOT_YET
 
 
 def further_answers(overall: Figures, source: str | None) -> str:
-    """What more answers would bring, and the command that chooses them."""
+    """Sentence on the value of further answers, with the command that chooses them."""
     if not (number := overall["tasks_to_ask"]):
         return "No further answer is worth its cost, if a corrected label is worth twenty answers."
     tasks = "1 task" if number == 1 else f"{number:,} tasks"
@@ -101,7 +101,7 @@ def further_answers(overall: Figures, source: str | None) -> str:
 
 
 def gold_of_camps(overall: Figures) -> list[str]:
-    """With which of two camps gold agrees, on tasks on which their labels differ; nothing without camps."""
+    """Sentence on the camp that gold agrees with, on tasks where two camps' labels differ; none without camps."""
     if "camp_gold_tasks" not in overall:
         return []
     number = overall["camp_gold_tasks"]
@@ -117,17 +117,17 @@ def gold_of_camps(overall: Figures) -> list[str]:
 
 
 def between(overall: Figures, name: str) -> str:
-    """The interval of a share in parentheses."""
+    """Format the interval of a share in parentheses."""
     low, high = (f"{100 * overall[f'{name}_{end}']:.0f}" for end in ("low", "high"))
     return f"({low} to {high} %)"
 
 
 def camps_by_gold(report: QualityReport, annotations: Annotations, gold: Codes) -> Figures:
-    """How many tasks on which the labels of two camps differ have gold, and how often each camp agrees with it.
+    """Count tasks with gold on which two camps' labels differ, and how often each camp agrees with gold.
 
     Args:
-        report: of the annotations.
-        annotations: N tasks.
+        report: report on the annotations.
+        annotations: annotations of N tasks.
         gold: true classes, codes [N], -1 where unknown.
 
     Returns:
@@ -146,11 +146,11 @@ def camps_by_gold(report: QualityReport, annotations: Annotations, gold: Codes) 
 
 
 def camp_warning(report: QualityReport, hashed: bool = False) -> list[PageWarning]:
-    """The warning that a crowd has two camps, with options that leave one of them out; none without camps.
+    """Warning of two camps, with options that leave out one of them; none without camps.
 
     Args:
-        report: of a crowd.
-        hashed: whether names are hashes, which no option takes.
+        report: report on the crowd.
+        hashed: whether names are hashes, which options do not accept.
     """
     if report.camps is None:
         return []
@@ -178,5 +178,5 @@ def replaces(test: AlternativeAnnotator) -> str:
 
 
 def tasks_a_person(test: AlternativeAnnotator) -> float:
-    """Tasks that a person shares with the model and other people: the median, or the most where all are too few."""
+    """Median number of tasks a person shares with the model and other people; the maximum if all are too few."""
     return float(np.median(test.people["tasks"])) if test.people.num_rows else test.shared

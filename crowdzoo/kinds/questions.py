@@ -1,4 +1,4 @@
-"""Questions: what `crowdzoo next` asks the annotators of one kind of label."""
+"""Questions: choice of the questions of `crowdzoo next` for one kind of label."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ AnswerResult = TypeVar("AnswerResult", bound="TextAggregation | RegionAggregatio
 
 
 def askable(crowd: Annotations) -> Codes:
-    """Codes of the annotators who can be asked: all but volunteers of Zooniverse without an account."""
+    """Codes of the annotators who can be asked: all except Zooniverse volunteers without an account."""
     without = re.compile(rf"{NOT_LOGGED_IN}(-|$)")
     return np.array([code for code, name in enumerate(crowd.annotators) if not without.match(str(name))], np.int64)
 
 
 class Opened(NamedTuple):
-    """What can be asked about.
+    """Possible questions.
 
     Attributes:
-        table: as tasks, [N], and who answered it.
-        gains: what an answer to them is expected to tell.
-        sure: those that need no further answer, bool [N].
+        table: questions as tasks, [N], with the annotators who answered them.
+        gains: expected gain of an answer.
+        sure: questions that need no further answer, bool [N].
     """
 
     table: Annotations
@@ -43,14 +43,14 @@ class Opened(NamedTuple):
 
 
 class Questions(ABC, Generic[Result]):
-    """What a further answer is expected to tell, and which tasks need none.
+    """Expected gain of further answers, and tasks that need none.
 
     Attributes:
-        gain_meaning: what the expected gain of an answer is, for users.
-        names: attribute of a result with the names that skills are about; empty: they are about none.
-        methods: those whose results know skills, for messages; empty: all of the kind.
-        subject: what is asked about, in messages.
-        about_tasks: whether that is one of the tasks; a pair of tasks may be a new one.
+        gain_meaning: description of the expected gain of an answer, for users.
+        names: attribute of a result with the names that index skills; empty: skills are not by name.
+        methods: methods whose results have skills, for messages; empty: all of the kind.
+        subject: name of what is asked about, in messages.
+        about_tasks: whether questions are about single tasks; if not, a pair of tasks may be new.
     """
 
     gain_meaning: ClassVar[str]
@@ -60,86 +60,86 @@ class Questions(ABC, Generic[Result]):
     about_tasks: ClassVar[bool] = True
 
     def first(self, num_tasks: int, most: float, seed: int) -> Codes:
-        """What is asked about before any answer: codes of its tasks, [n, 1], or of left and right, [n, 2].
+        """Questions before any answer: codes of tasks, [n, 1], or of left and right, [n, 2].
 
         Args:
-            num_tasks: N.
-            most: pairs that can be answered.
-            seed: of the pairs.
+            num_tasks: number of tasks.
+            most: number of pairs that can be answered.
+            seed: seed of the pairs.
         """
         return np.arange(num_tasks)[:, None]
 
     def sides(self, table: Annotations, rows: Codes, num_tasks: int) -> Codes:
-        """The tasks, by their codes, that some tasks of `Opened.table` represent, as for `first`."""
+        """Codes of the crowd's tasks for rows of `Opened.table`; form as in `first`."""
         return rows[:, None]
 
     def opened(self, result: Result, skills: Floats, crowd: Any, sure: Flags, number: int) -> Opened:
-        """What can be asked about.
+        """Possible questions.
 
         Args:
-            result: of an aggregation.
-            skills: of the annotators.
-            crowd: what annotators said.
+            result: result of an aggregation.
+            skills: skills of the annotators.
+            crowd: the annotations.
             sure: tasks that need no further answer, bool [N].
-            number: of questions that are wanted.
+            number: number of questions to choose.
         """
         return Opened(annotations_of(crowd), self.gains(result, skills, crowd), sure)
 
     def weights(self, result: Any) -> Floats:
-        """From how many answers each annotator is known, those of a prior included, [R]."""
+        """Number of answers behind each annotator's skills, including those of a prior, [R]."""
         counts = getattr(result, "counts", None)
         return np.asarray(result.annotations_per_annotator if counts is None else counts.sum(axis=(1, 2)), np.float64)
 
     @abstractmethod
     def skills(self, result: Result, places: list[int] | slice) -> Floats | None:
-        """What a result knows of the annotators, [R, …]; None where the method knows nothing.
+        """Skills of the annotators from a result, [R, …]; None if the method has none.
 
         Args:
-            result: of an aggregation.
-            places: of the names, in the order in which they are wanted.
+            result: result of an aggregation.
+            places: places of the names, in the desired order.
         """
 
     @abstractmethod
     def gains(self, result: Result, skills: Floats, crowd: Any) -> Gains:
-        """A function from tasks and annotators to what an answer is expected to tell.
+        """Return a function from tasks and annotators to the expected gain of an answer.
 
         Args:
-            result: of an aggregation.
-            skills: of the annotators.
-            crowd: what annotators said.
+            result: result of an aggregation.
+            skills: skills of the annotators.
+            crowd: the annotations.
         """
 
     @abstractmethod
     def find_sure(self, result: Result, least: float, crowd: Any) -> Flags:
-        """Tasks with two answers or more that are this sure, bool [N].
+        """Tasks with at least two answers that are certain enough, bool [N].
 
         Args:
-            result: of an aggregation.
-            least: probability, or what the kind has in its place.
-            crowd: what annotators said.
+            result: result of an aggregation.
+            least: minimum probability, or the kind's equivalent.
+            crowd: the annotations.
         """
 
     def answers(self, crowd: Any) -> tuple[Codes, Codes, Codes]:
-        """Task, annotator and a code of what was said, of each answer, [A] each."""
+        """Task, annotator and code of the label of each answer, [A] each."""
         return crowd.task_ids, crowd.annotator_ids, crowd.labels
 
 
 class AnswerQuestions(Questions[AnswerResult]):
-    """For answers that are more or less near each other, such as texts and regions."""
+    """Questions about answers with degrees of similarity, such as texts and regions."""
 
     def skills(self, result: AnswerResult, places: list[int] | slice) -> Floats:
-        """Agreement of annotators, with one usual answer more, [R]."""
+        """Agreement of annotators, smoothed by one typical answer, [R]."""
         counts = result.annotations_per_annotator
         usual = float(counts @ result.agreement) / max(counts.sum(), 1)
         return np.asarray((counts * result.agreement + usual) / (counts + 1))
 
     def find_sure(self, result: AnswerResult, least: float, crowd: Annotations) -> Flags:
-        """Tasks with two answers or more and this confidence."""
+        """Tasks with at least two answers and this confidence."""
         return np.asarray((result.confidence >= least) & (result.annotations_per_task >= FEWEST))
 
 
 def pooled(skills: Any, known: Floats, earlier: tuple[Any, Floats] | None = None) -> Floats:
-    """Means of what both results know, by their annotations; who has none is taken for a mean of all others."""
+    """Means of the skills from both results, weighted by annotations; annotators without any get the overall mean."""
     sums, weights = np.zeros_like(skills), np.zeros_like(skills)
     for values, counts in ((skills, known), *([] if earlier is None else [earlier])):
         own = np.where(np.isnan(values), 0.0, counts.reshape(-1, *[1] * (values.ndim - 1)))

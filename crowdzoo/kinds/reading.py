@@ -1,4 +1,4 @@
-"""Reading: from files to the labels of one kind, and to what is known of the tasks."""
+"""Reading: reads labels of one kind, and gold, from files."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from crowdzoo.reading.tables.layout import Layout, own_encoding
 from crowdzoo.reading.tables.options import not_excluded
 from crowdzoo.reading.tables.suffixes import column_names
 
-Crowd = TypeVar("Crowd", bound=Annotations | CrowdSequences)  # what the aggregators of a kind fit
-Gold = TypeVar("Gold")  # what is known of the tasks, in a kind's own form
-Period = tuple[str, float, float]  # an annotator, and from when to when (not included), seconds since 1970
+Crowd = TypeVar("Crowd", bound=Annotations | CrowdSequences)  # input of a kind's aggregators
+Gold = TypeVar("Gold")  # gold of the tasks, in a kind's own form
+Period = tuple[str, float, float]  # an annotator, and start and end (excluded), seconds since 1970
 # An annotator and a time of `exclude`, such as bob:2026-02-14.. or bob:..2026-02-14T12:00
 _PERIOD = re.compile(r"(.+?):(?=\.*\d)(\d{4}-\d\d-\d\d\S*?)?\.\.(\d{4}-\d\d-\d\d\S*)?$")
 _FIRST, _LAST = "0001-01-01", "9999-12-31"
@@ -37,12 +37,12 @@ _FIRST, _LAST = "0001-01-01", "9999-12-31"
 
 @dataclass(frozen=True)
 class Reading(Generic[Crowd, Gold]):
-    """How labels of one kind are read, and written again; as annotations in tables, unless the kind has another way.
+    """Reading and writing of one kind of labels, by default from tables of annotations.
 
     Args:
-        labels: the kind.
-        counted: what is given, as tables of sizes count it: "annotations", "ratings", "sentences".
-        read_gold: reads what a file knows of tasks, by their names; None: the class has its own `gold_of`.
+        labels: kind of label.
+        counted: name of the counted items in tables of sizes: "annotations", "ratings", "sentences".
+        read_gold: reads gold from a file by task names; None: the class has its own `gold_of`.
     """
 
     labels: LabelKind
@@ -60,25 +60,25 @@ class Reading(Generic[Crowd, Gold]):
         exclude: Sequence[str] | None = None,
         **options: Any,
     ) -> Crowd:
-        """Reads annotators' labels.
+        """Read annotators' labels.
 
         Args:
             annotations: file; see `crowdzoo.data.annotations.Annotations.read`; for sentences spans or columns.
-            tasks: names of the tasks, in the order of their codes; None takes those that occur. Not for sentences.
-            only: names of the annotators who are kept; None: all. Tasks that nobody else labelled go, unless `tasks`
-                names them. Not for sentences.
-            since: annotations with a timestamp from this one on are kept, seconds since 1970. Not for sentences.
-            until: annotations with an earlier timestamp are kept, seconds since 1970. Not for sentences.
+            tasks: names of the tasks, in the order of their codes; None: those that occur. Not for sentences.
+            only: names of the annotators to keep; None: all. Tasks labelled only by others are dropped, unless they are
+                in `tasks`. Not for sentences.
+            since: earliest timestamp of annotations to keep, seconds since 1970. Not for sentences.
+            until: annotations before this timestamp are kept, seconds since 1970. Not for sentences.
             exclude: names of annotators whose annotations are left out; "bob:2026-02-14.." leaves out those from this
-                time on (UTC), "bob:..2026-02-14" those before it. Times are not for sentences.
+                time on (UTC), "bob:..2026-02-14" those before it. Sentences have no times.
             **options: any of `KindOptions.reading`.
 
         Returns:
-            What the kind's aggregators fit: `Annotations`; for sentences `CrowdSequences`.
+            Input of the kind's aggregators: `Annotations`; for sentences `CrowdSequences`.
 
         Raises:
             ConfigError: a time that is not a date, or an annotator without annotations.
-            DataError: a file that cannot be used, has no timestamps, or from which nothing is kept.
+            DataError: a file that is invalid, lacks required timestamps, or of which nothing is kept.
         """
         periods = [period for name in exclude or () if (period := period_of(name))]
         if whole := [name for name in exclude or () if not _PERIOD.match(name)]:
@@ -90,24 +90,24 @@ class Reading(Generic[Crowd, Gold]):
         return cast(Crowd, _select(table, annotations, only, (since, until), periods, keep_tasks, fix))
 
     def gold_of(self, crowd: Crowd, path: Path | None, layout: Layout | None = None) -> Gold | None:
-        """What is known of the tasks; None where nothing is.
+        """Read gold of the tasks; None without a file.
 
         Args:
-            crowd: what `read` gave.
+            crowd: result of `read`.
             path: file of gold, or None.
-            layout: of that file.
+            layout: layout of that file.
         """
         assert self.read_gold is not None
         return None if path is None else self.read_gold(path, cast(Annotations, crowd).tasks, layout)
 
     def predictions_of(self, crowd: Crowd, path: Path, column: str, layout: Layout | None = None) -> Any:
-        """A model's answers to the tasks, in the form of gold.
+        """Read a model's answers to the tasks, in the form of gold.
 
         Args:
-            crowd: what `read` gave.
-            path: file, with the columns task and `column` as `crowdzoo predict` writes it, or one as for `gold_of`.
-            column: of the answers.
-            layout: of that file.
+            crowd: result of `read`.
+            path: file with the columns task and `column`, as written by `crowdzoo predict`, or as for `gold_of`.
+            column: column of the answers.
+            layout: layout of that file.
         """
         layout = Layout() if layout is None else layout
         names = column_names(path, own_encoding(path, layout))
@@ -119,44 +119,44 @@ class Reading(Generic[Crowd, Gold]):
         return self.gold_of(crowd, path, layout)
 
     def size_rows(self, crowd: Crowd, what: str = "") -> Rows:
-        """Rows of a table that say how much there is.
+        """Rows of a table of sizes.
 
         Args:
-            crowd: what `read` gave.
-            what: follows the names of what is counted, such as " trained on".
+            crowd: result of `read`.
+            what: suffix of the names of counted items, such as " trained on".
         """
         table = cast(Annotations, crowd)
         rows = [(f"{self.counted}{what}", f"{len(table):,}")]
-        if table.num_rejected:  # nothing disappears quietly
+        if table.num_rejected:  # never drop rows silently
             rows.append(("rows left out", f"{table.num_rejected:,}"))
         return [*rows, (f"tasks{what}", f"{table.num_tasks:,}"), ("annotators", f"{table.num_annotators:,}")]
 
     def write_export(
         self, crowd: Crowd, export: Export, folder: Path, columns: Mapping[str, str], keep: Collection[str] = ()
     ) -> dict[str, str | None]:
-        """Writes what `read` gave of a labelling platform's export, and what the export says of the tasks.
+        """Write the annotations read from a labelling platform's export, and the export's data on the tasks.
 
         Args:
-            crowd: what `read` gave.
+            crowd: result of `read`.
             export: the export.
-            folder: where the files go.
-            columns: "text" or "image" -> the export's name of that column.
-            keep: names of columns that are kept in addition to these.
+            folder: folder for the files.
+            columns: "text" or "image" -> name of that column in the export.
+            keep: names of further columns to keep.
 
         Returns:
-            The export's name of each column of the instances -> the file's, None where it is left out.
+            Name of each column of the instances in the export -> its name in the file, None if left out.
         """
         write_annotations(cast(Annotations, crowd), folder / "annotations.csv")
-        if self.labels.has_pairs:  # a task of the export is a pair of theirs
+        if self.labels.has_pairs:  # a task of the export is a pair of tasks
             return {}
         return write_export_instances(export, folder / "instances.csv", columns, keep)
 
 
 def date(text: str) -> float:
-    """A date, or a time, in ISO 8601 as seconds since 1970; UTC, where it names no zone but Z or UTC.
+    """Parse an ISO 8601 date or time to seconds since 1970; UTC unless it has another time zone.
 
     Raises:
-        ArgumentTypeError: another text.
+        ArgumentTypeError: not a date or time.
     """
     try:
         day = datetime.fromisoformat(re.sub(" ?(Z|UTC)$", "", text))  # Python 3.10 does not read Z
@@ -166,7 +166,7 @@ def date(text: str) -> float:
 
 
 def period_of(name: str) -> Period | None:
-    """The annotator and the times of an entry of `exclude`; None where it is a name alone.
+    """Parse an entry of `exclude` to annotator and times; None if it is only a name.
 
     Raises:
         ConfigError: a time that is not a date, or an end that is not after the start.
@@ -191,20 +191,20 @@ def _select(
     keep_tasks: bool,
     fix: str,
 ) -> Annotations:
-    """Some of the annotations, as if there were no others.
+    """Select annotations, as if there were no others.
 
     Args:
-        crowd: all of them.
-        place: their file, for messages.
-        only: names of the annotators who are kept; None: all.
-        times: `since` and `until` of `Reading.read`. Annotations without a timestamp go where one is given.
-        without: annotators, and from when to when their annotations go.
-        keep_tasks: whether tasks without annotations stay.
-        fix: what to do where there are no timestamps.
+        crowd: all annotations.
+        place: file of the annotations, for messages.
+        only: names of the annotators to keep; None: all.
+        times: `since` and `until` of `Reading.read`. Annotations without a timestamp are dropped if one is given.
+        without: annotators and periods whose annotations are dropped.
+        keep_tasks: whether to keep tasks without annotations.
+        fix: advice for files without timestamps.
 
     Raises:
-        ConfigError: nobody has one of the names.
-        DataError: there are no timestamps, or nothing is left.
+        ConfigError: an unknown annotator.
+        DataError: no timestamps, or no annotations left.
     """
     rows, names = np.ones(len(crowd), bool), list(map(str, crowd.annotators.tolist()))
     for option, named in (("only", only or ()), ("exclude", [name for name, *_ in without])):

@@ -1,4 +1,4 @@
-"""Records: labels of one kind as tf.Examples, and models that learn from these and are asked about them."""
+"""Records: labels of one kind as tf.Examples, and models trained and evaluated on them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,23 +25,23 @@ from crowdzoo.records.training import Trained, train_on_instances
 from crowdzoo.training.checkpoint import Checkpoint
 from crowdzoo.training.settings import InstanceSettings, Settings
 
-Batch = Mapping[str, Any]  # of Examples, by the name of a feature
-Crowds = Mapping[str, Annotations]  # of the splits, and of `BOTH`
-Fit = Callable[[Any], Any]  # from annotations (or sentences) to the result of a method
+Batch = Mapping[str, Any]  # Examples by feature name
+Crowds = Mapping[str, Annotations]  # of each split, and of `BOTH`
+Fit = Callable[[Any], Any]  # from annotations (or sentences) to a method's result
 
-BATCH = 256  # most instances that are held in memory at a time
+BATCH = 256  # maximum number of instances in memory at a time
 
 
 @dataclass(frozen=True)
 class TrainingFiles:
-    """What a training in the pipeline reads.
+    """Input files of a training in the pipeline.
 
     Attributes:
-        patterns: of the files of train.
+        patterns: patterns of the files of train.
         info: result of `read_dataset_info`.
-        checkpoint: where the state is kept after each epoch; None keeps nothing.
-        start: folder of the Trainer's model_run whose weights the training begins with; None begins with fresh ones.
-            For classes and ratings alone.
+        checkpoint: where the state is saved after each epoch; None saves nothing.
+        start: folder of the Trainer's model_run with the initial weights; None initializes new weights. Only for
+            classes and ratings.
     """
 
     patterns: Sequence[str]
@@ -51,30 +51,30 @@ class TrainingFiles:
 
 
 class Records(ABC):
-    """Labels of one kind as tf.Examples, and models that learn from these and are asked about them.
+    """Labels of one kind as tf.Examples, and models trained and evaluated on them.
 
-    The methods here are those of kinds whose Examples are instances with annotations.
+    The methods here are for kinds whose Examples are instances with annotations.
     """
 
     def read(self, options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
-        """Reads the files of a kind.
+        """Read the files of a kind.
 
         Args:
             options: settings of AnnotationExampleGen.
             rejects: path of the file of rejected rows.
-            folder: an empty one, where instances are kept until their Examples are made.
+            folder: empty folder for instances until their Examples are created.
 
         Raises:
-            DataError: as the readers; or tasks without instances, or nothing to learn from.
+            DataError: invalid files, tasks without instances, or no training labels.
         """
         return read_labelled_instances(options, rejects, folder)
 
     def select(self, crowd: Annotations, names: list[str]) -> Annotations:
-        """The annotations that some Examples hold, by the names of these."""
+        """Select the annotations of some Examples by name."""
         return crowd.select_tasks(is_among(crowd.tasks, names))
 
     def labelled(self, crowd: Annotations, examples: str, info: DatasetInfo) -> Annotations | CrowdSequences:
-        """What the aggregators fit, of annotations of both splits.
+        """Convert annotations of both splits to the input of aggregators.
 
         Args:
             crowd: the annotations.
@@ -85,27 +85,27 @@ class Records(ABC):
 
     @abstractmethod
     def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
-        """Fits a method of aggregation, and asks it about the tasks of both splits.
+        """Fit an aggregation method, and return its answers to the tasks of both splits.
 
         Args:
-            method: the method.
-            crowds: the annotations by split, and of `BOTH`.
-            fit: fits the method, on Beam where it has that form.
+            method: aggregator.
+            crowds: annotations by split, and of `BOTH`.
+            fit: fits the method, on Beam if it supports that.
             examples: folder of the Examples.
         """
 
     def train(self, settings: Settings, files: TrainingFiles) -> Trained:
-        """Trains a model; `settings` have epochs and batch size, see `train_on_instances`."""
+        """Train a model; `settings` have epochs and batch size, see `train_on_instances`."""
         assert isinstance(settings, InstanceSettings)
         return train_on_instances(settings, files.patterns, files.info, files.checkpoint, files.start)
 
     @abstractmethod
     def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
-        """Scores of exported models, which are asked about the tasks of eval.
+        """Score exported models on the tasks of eval.
 
         Args:
             models: name -> folder of the SavedModel.
-            files: pattern of the files of eval, as CrowdAggregator writes them.
+            files: pattern of the files of eval, as written by CrowdAggregator.
             info: result of `read_dataset_info`.
 
         Returns:
@@ -113,8 +113,8 @@ class Records(ABC):
 
         Raises:
             DataError: no task of eval has a known label.
-            FileNotFoundError: no file fits.
-            ServingError: a model that does not load, or does not take these instances.
+            FileNotFoundError: no file matches.
+            ServingError: a model that does not load or does not accept these instances.
             ValueError: answers that cannot be scored.
         """
 
@@ -128,23 +128,23 @@ def answered_batches(
     wanted: Callable[[Batch], Flags],
     batch_size: int = BATCH,
 ) -> Iterator[tuple[Batch, Flags, dict[str, np.ndarray]]]:
-    """Asks models about some of the tasks, batch after batch.
+    """Predict selected tasks with models, batch by batch.
 
     Args:
         models: name -> folder of the SavedModel.
         files: pattern of the files of eval.
         info: result of `read_dataset_info`.
-        output: name of the output that is the answer.
-        features: further features that are read, as `tf.io.parse_example` takes them.
-        wanted: which tasks of a batch are asked about, bool [B].
-        batch_size: most instances in a batch.
+        output: name of the output with the answers.
+        features: further features to read, in the form of `tf.io.parse_example`.
+        wanted: selects the tasks of a batch to predict, bool [B].
+        batch_size: maximum number of instances per batch.
 
     Yields:
-        The batch, the tasks that were asked about, and the answers of each model to these; no batch without any.
+        The batch, its predicted tasks, and each model's answers to them; batches without such tasks are skipped.
 
     Raises:
-        FileNotFoundError: no file fits.
-        ServingError: a model that does not load, or does not take these instances.
+        FileNotFoundError: no file matches.
+        ServingError: a model that does not load or does not accept these instances.
     """
     predictors = {name: load_predictor(folder) for name, folder in models.items()}
     for batch in read_batches([files], info, "eval", batch_size, others=features):
@@ -165,18 +165,18 @@ def instance_scores(
     batch_size: int = BATCH,
     parsed: Callable[[str], object] = str,
 ) -> dict[str, Scores]:
-    """Scores of models of instances on the tasks whose label is known.
+    """Score models of instances on tasks with a known label.
 
     Args:
-        scoring: of the kind of label.
+        scoring: scoring of the kind of label.
         models: as for `answered_batches`.
-        files: likewise.
-        info: likewise.
-        output: likewise.
+        files: as for `answered_batches`.
+        info: as for `answered_batches`.
+        output: as for `answered_batches`.
         label: type of the feature `evaluation_label`.
-        converted: from answers and labels of a batch to answers as `scoring` takes them.
+        converted: from answers and labels of a batch to answers in the form of `scoring`.
         batch_size: as for `answered_batches`.
-        parsed: from a label that is text to gold as `scoring` takes it.
+        parsed: from a text label to gold in the form of `scoring`.
 
     Returns:
         See `scored_models`.

@@ -1,4 +1,4 @@
-"""Training: base models, deep methods, and what they learn from, for one kind of label."""
+"""Training: base models, deep methods and their training data, for one kind of label."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
     from crowdzoo.training.crowd_model import CrowdModel
     from crowdzoo.training.pair_rows import Examples
 
-Inputs: TypeAlias = "Mapping[str, str] | None"  # types of some columns, by name
-# What a base is trained on by method "aggregated": an array with a row per task, for sentences a list of arrays
+Inputs: TypeAlias = "Mapping[str, str] | None"  # types of columns by name
+# Targets of method "aggregated": an array with one row per task, for sentences a list of arrays
 Targets: TypeAlias = "np.ndarray | Sequence[np.ndarray]"
-# From instances to a model's input; None where they are the input
+# From instances to a model's input; None if they are the input
 Encoder: TypeAlias = "InstanceEncoder | TokenEncoder | None"
 TrainedModel: TypeAlias = "tuple[CrowdModel, Encoder]"
 
 
 @dataclass(frozen=True)
 class TrainingSet(Generic[Crowd, Gold]):
-    """What a model is trained on, from files.
+    """Training data read from files.
 
     Attributes:
-        crowd: what `Reading.read` gave.
-        x: instances of all tasks, as `Training.train` takes them.
+        crowd: result of `Reading.read`.
+        x: instances of all tasks, in the form of `Training.train`.
         annotations: labels of all tasks; task code i is row i of x.
-        training: which tasks are trained on, bool [N]: those that somebody labelled and whose split is not "eval".
-        gold: what is known of the tasks, in the kind's own form; None where nothing is.
-        gold_pairs: true preferences between the tasks, by one annotator; None for other kinds, and where nothing is.
-        names: of the columns of feature vectors; None for a list column, and for other instances.
-        held_out: which tasks are of the split "eval", bool [N]; None where none are.
+        training: which tasks are used for training, bool [N]: labelled tasks whose split is not "eval".
+        gold: gold of the tasks, in the kind's own form; None without any.
+        gold_pairs: true preferences between the tasks, as of one annotator; None for other kinds or without any.
+        names: names of the columns of feature vectors; None for a list column and for other instances.
+        held_out: which tasks are in the split "eval", bool [N]; None if none are.
     """
 
     crowd: Crowd
@@ -69,35 +69,35 @@ class TrainingSet(Generic[Crowd, Gold]):
 
     @property
     def instances(self) -> Examples:
-        """Those that are trained on."""
+        """Instances of the training tasks."""
         return self.x if self.training.all() else take_rows(self.x, self.training)
 
     @property
     def trained_on(self) -> Crowd | Annotations:
-        """What `Reading.read` gave, of the tasks that are trained on."""
+        """Result of `Reading.read` for the training tasks."""
         return self.crowd if self.training.all() else self.used
 
     @property
     def used(self) -> Annotations:
-        """Labels of the tasks that are trained on."""
+        """Labels of the training tasks."""
         every = self.training.all()
         return self.annotations if every else self.annotations.select_tasks(np.flatnonzero(self.training))
 
 
 @dataclass(frozen=True)
 class Training(ABC, Generic[Crowd, Result, Gold]):
-    """How models learn from labels of one kind.
+    """Training of models on labels of one kind.
 
     Args:
-        labels: the kind.
-        reading: of the labels.
-        aggregation: of the labels.
-        scoring: of answers.
+        labels: kind of label.
+        reading: reading of the labels.
+        aggregation: aggregation of the labels.
+        scoring: scoring of answers.
 
     Attributes:
-        fit: the line of Python that trains with a `layer`.
-        fit_aggregated: the one that trains on the `result` of an aggregation.
-        starts_warm: whether a pipeline's training may begin with the weights of the served model.
+        fit: line of Python that trains with a `layer`.
+        fit_aggregated: line of Python that trains on the `result` of an aggregation.
+        starts_warm: whether a pipeline's training may start from the weights of the served model.
     """
 
     labels: LabelKind
@@ -112,7 +112,7 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
 
     @property
     def instance_kinds(self) -> tuple[InstanceKind, ...]:
-        """Kinds of instances that have a base model for these labels, the default first."""
+        """Kinds of instances with a base model for these labels, the default first."""
         return tuple(instances for instances in INSTANCE_KINDS if self.labels.name in instances.bases)
 
     @property
@@ -123,19 +123,18 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
     def instances_of(
         self, instances: Path | None, inputs: Inputs = None, layout: Layout | None = None, base: str | None = None
     ) -> InstanceKind:
-        """The kind of instances that a file is read as.
+        """Kind of the instances in a file.
 
         Args:
-            instances: file; None where the kind needs no such file.
-            inputs: types of some columns; see `crowdzoo.instances.recognised`.
-            layout: of the file.
-            base: name of the base model, or `module:function` of the user's own. None, and one of the user's own: the
-                file decides.
+            instances: file of instances; None if the kind needs none.
+            inputs: types of columns; see `crowdzoo.instances.recognised`.
+            layout: layout of the file.
+            base: name of the base model, or `module:function` of a custom one. With None or a custom one, the file
+                decides.
 
         Raises:
-            ConfigError: the file is missing, the base is unknown, or there is no base model for these labels of such
-                instances.
-            DataError: a file that cannot be used.
+            ConfigError: no file, an unknown base, or no base model for these labels and instances.
+            DataError: an invalid file.
         """
         if instances is None:
             raise ConfigError("the file of instances is missing: crowdzoo train ANNOTATIONS INSTANCES --out FILE.keras")
@@ -148,10 +147,10 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         return kind
 
     def instances_for(self, base: str) -> InstanceKind:
-        """The kind of instances that one of crowdzoo's own base models takes.
+        """Kind of instances for one of crowdzoo's base models.
 
         Raises:
-            ConfigError: no base of that name is for these labels.
+            ConfigError: no base with this name for these labels.
         """
         if base in self.bases:
             return self.instance_kinds[self.bases.index(base)]
@@ -159,24 +158,24 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         raise ConfigError(f"{text} Or name a function of your own, FILE.py:FUNCTION.")
 
     def settings(self, base: str, **given: Any) -> Settings:
-        """Settings of a training.
+        """Create training settings.
 
         Args:
             base: name of the base model.
-            **given: fields of `settings_class(base)`; `method` is the kind's own where it is not given.
+            **given: fields of `settings_class(base)`; `method` defaults to the kind's own.
 
         Raises:
-            ConfigError: a setting that the base does not have, or a value out of its range.
+            ConfigError: a setting that the base does not have, or a value out of range.
         """
         known = {field.name for field in fields(self.settings_class(base))}
         for name in given:
-            if name not in known and not is_own(base):  # which says itself what it takes
+            if name not in known and not is_own(base):  # custom bases check their settings themselves
                 own = sorted(known - {field.name for field in fields(InstanceSettings)} | {"dropout"})
                 raise ConfigError(f"{Setting(name)}: is not for base {base}, which has {', '.join(own)}.")
         return BASES[base].make_settings(**{"kind": self.labels.name, **given})
 
     def settings_class(self, base: str) -> type[Settings]:
-        """The class of the settings that a base model is trained with."""
+        """Class of the training settings of a base model."""
         return BASES[base].settings
 
     # === Methods ===
@@ -191,19 +190,19 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         return methods_of(self.labels.name) if self.labels.trained else Table("layer", {}, lambda _: None)
 
     def split_method(self, method: str) -> tuple[str, str | None]:
-        """Which deep method a name represents, and which aggregation comes before it.
+        """Split a method into a deep method and the aggregation that precedes it.
 
         Args:
-            method: a deep method, or a method of aggregation, whose result the base is trained on.
+            method: a deep method, or an aggregation method on whose result the base is trained.
 
         Returns:
-            The deep method, and None; or "aggregated" and the method of aggregation.
+            The deep method and None, or "aggregated" and the aggregation method.
 
         Raises:
-            ConfigError: an unknown name, or no method learns from such labels.
+            ConfigError: an unknown name, or no deep methods for these labels.
         """
         if not self.labels.trained:
-            return self.default, None  # which raises
+            return self.default, None  # raises
         if method == AGGREGATED:
             return AGGREGATED, self.aggregation.default
         if method in self.methods():
@@ -214,7 +213,7 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         known = list(dict.fromkeys([*(name for name in self.methods() if name != AGGREGATED), *aggregations]))
         raise ConfigError(unknown("method", method, known))
 
-    # === What is learned from ===
+    # === Training data ===
 
     def read(
         self,
@@ -225,19 +224,19 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         base: str | None = None,
         **options: Any,
     ) -> TrainingSet[Crowd, Gold]:
-        """Reads what a model is trained on.
+        """Read the training data.
 
         Args:
-            annotations: file.
-            instances: file; None for sentences, which are in the file of annotations.
-            inputs: types of some columns; see `crowdzoo.instances.recognised`.
-            layout: of the file of instances.
+            annotations: file of annotations.
+            instances: file of instances; None for sentences, which are in the file of annotations.
+            inputs: types of columns; see `crowdzoo.instances.recognised`.
+            layout: layout of the file of instances.
             base: see `instances_of`.
             **options: any of `KindOptions.reading` and `KindOptions.training`.
 
         Raises:
-            ConfigError: a file is missing that the kind needs, or is given in vain.
-            DataError: a file that cannot be used.
+            ConfigError: a file that the kind needs is missing, or one that it does not use is given.
+            DataError: an invalid file.
         """
         kind = self.instances_of(instances, inputs, layout, base)
         assert instances is not None
@@ -245,11 +244,11 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         options = named_by_image(options, instances)
         if table.kind == IMAGES:
             plain = {name: value for name, value in options.items() if name != "rejects"}
-            with warnings.catch_warnings():  # the second reading warns, and writes the rejects
+            with warnings.catch_warnings():  # only the second reading warns and writes rejects
                 warnings.simplefilter("ignore")
                 table = table.named_like(annotations_of(self.reading.read(annotations, **plain)).tasks)
         try:
-            crowd = self.reading.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of instances
+            crowd = self.reading.read(annotations, tasks=table.tasks, **options)  # task codes become rows of instances
         except DataError as error:
             if table.kind == IMAGES and "is not one of the tasks" in str(error):
                 missing = "The tasks are its images: copy those that are missing, or leave their annotations out."
@@ -264,17 +263,17 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         return TrainingSet(crowd, table.values, labels, training, gold, table.names, held_out)
 
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Gold | None:
-        """What a table of instances knows of the tasks, in the kind's own form.
+        """Gold in a table of instances, in the kind's own form.
 
         Args:
-            table: of the instances.
-            crowd: what annotators said.
-            path: of the table, for messages.
+            table: table of instances.
+            crowd: the annotations.
+            path: path of the table, for messages.
         """
         return None
 
     def targets(self, result: Result, annotations: Annotations) -> Targets | None:
-        """What a base is trained on by method "aggregated", one row per task; None for a kind without deep methods."""
+        """Training targets of method "aggregated", one row per task; None for kinds without deep methods."""
         return None
 
     def class_names(self, annotations: Annotations) -> Sequence[str] | np.ndarray | None:
@@ -284,25 +283,25 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
     def train(
         self, settings: Settings, x: Examples, crowd: Crowd, targets: Targets | None = None, **how: Any
     ) -> TrainedModel:
-        """Trains a model from arrays.
+        """Train a model on arrays.
 
         Args:
-            settings: of `settings`.
+            settings: result of the method `settings`.
             x: instances, row i is task code i.
-            crowd: labels, as `Reading.read` gives them.
-            targets: for method "aggregated"; see the method `targets`.
-            **how: Keras' `callbacks` and `verbose`.
+            crowd: labels from `Reading.read`.
+            targets: targets for method "aggregated"; see the method `targets`.
+            **how: `callbacks` and `verbose` of Keras.
 
         Returns:
-            The model, and the encoder from instances to its input (None where they are the input).
+            The model, and the encoder from instances to its input (None if they are the input).
 
         Raises:
-            DataError: labels that do not fit the instances, or a training whose numbers became infinite.
+            DataError: labels that do not match the instances, or non-finite values in training.
         """
         from crowdzoo.training.instance_training import train
 
         annotations = annotations_of(crowd)
-        if targets is None or self.labels.has_pairs:  # of pairs these say which
+        if targets is None or self.labels.has_pairs:  # annotations identify the pairs
             how |= {"annotations": annotations, "tasks": annotations.tasks}
         if targets is not None:
             how["label_distribution" if self.labels.has_classes else "ratings"] = targets
@@ -311,7 +310,7 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
     # === Evaluation ===
 
     def rows(self, model: CrowdModel, encoder: Encoder, data: TrainingSet[Crowd, Gold]) -> Rows:
-        """Rows of a table: how a trained model compares with gold of its training tasks, and of the others."""
+        """Rows of a table that compares a trained model with gold of its training tasks and of the others."""
         rows: Rows = []
         gold: Any = data.gold
         for split, tasks in (("training", data.training), ("held-out", ~data.training)):
@@ -322,20 +321,20 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         return rows
 
     def answers(self, model: CrowdModel, x: Examples, annotations: Annotations, gold: np.ndarray) -> np.ndarray:
-        """Answers of a trained model, as `scoring` takes them.
+        """Answers of a trained model, in the form of `scoring`.
 
         Args:
             model: the model.
-            x: its input, of n tasks.
-            annotations: what it was trained on.
-            gold: of these tasks, [n].
+            x: input for n tasks.
+            annotations: its training annotations.
+            gold: gold of these tasks, [n].
         """
         return np.asarray(model.predict(x, verbose=0))
 
 
 def encode(values: Examples, rows: np.ndarray, encoder: Encoder) -> Examples:
-    """Some instances as a model takes them, bool [N]; see `encode_rows`."""
+    """Encode the instances selected by `rows`, bool [N], for a model; see `encode_rows`."""
     from crowdzoo.training.instance_training import encode_rows
 
-    encoded: Any = encode_rows(values, rows, cast("InstanceEncoder | None", encoder))  # sentences have another way
+    encoded: Any = encode_rows(values, rows, cast("InstanceEncoder | None", encoder))  # sentences have another encoder
     return encoded

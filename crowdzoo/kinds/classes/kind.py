@@ -1,4 +1,4 @@
-"""Classes: one of K names for each task."""
+"""Classes: one of K names per task."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ClassReading(Reading[Annotations, Codes]):
-    """Gold is class codes, [N], -1 where it is unknown."""
+    """Gold is class codes, [N], -1 where unknown."""
 
     def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> Codes | None:
         """See `Reading.gold_of`."""
@@ -43,7 +43,7 @@ class ClassAggregating(Aggregating[Annotations, "Aggregation", Codes]):
     """Results have a probability for each class."""
 
     def add_notes(self, result: Aggregation, crowd: Annotations, gold: Codes | None = None) -> Aggregation:
-        """Adds how settled labels are and `crowdzoo.quality.data_notes`; no notes to a result that gold corrected."""
+        """Add how settled labels are and `crowdzoo.quality.data_notes`; a calibrated result gets no notes."""
         from crowdzoo.quality import data_notes, with_settled
 
         result = with_settled(crowd, result, gold)
@@ -52,7 +52,7 @@ class ClassAggregating(Aggregating[Annotations, "Aggregation", Codes]):
         return replace(result, notes=(*result.notes, *data_notes(crowd, result.method)))
 
     def rows(self, result: Aggregation, crowd: Annotations, gold: Codes | None, used_gold: bool) -> Rows:
-        """How often each class is the label, the accuracy, and how far the probabilities are from it."""
+        """Frequency of each class, accuracy, and calibration of the probabilities."""
         counts = np.bincount(result.labels, minlength=len(result.classes)).tolist()
         rows = [(f"label {name}", f"{count:,}") for name, count in zip(result.classes, counts, strict=True)]
         if result.settled_share is not None:
@@ -80,18 +80,18 @@ class ClassAggregating(Aggregating[Annotations, "Aggregation", Codes]):
         return rows + SCORING.rows_of_known(gold, result.posteriors)
 
     def consensus(self, result: Aggregation, crowd: Annotations, tasks: Codes) -> Iterable[tuple[list[str], float]]:
-        """Names of classes, one for each task, with their probabilities."""
+        """Names of the tasks' classes, with their probabilities."""
         codes = result.labels[tasks]
         return zip([[str(name)] for name in result.classes[codes]], result.posteriors[tasks, codes], strict=True)
 
 
 class ClassTraining(Training[Annotations, "Aggregation", Codes]):
-    """Models are classifiers of instances of any kind."""
+    """Models are classifiers for any kind of instances."""
 
     starts_warm = True
 
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Codes:
-        """Class codes, [N], -1 where the table does not know."""
+        """Class codes, [N], -1 where the table has none."""
         return table.gold_codes(np.asarray(crowd.classes), str(path))
 
     def targets(self, result: Aggregation, annotations: Annotations) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""learning_curve: how the aggregated labels depend on the number of annotations per task."""
+"""learning_curve: aggregated labels as a function of the number of annotations per task."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from crowdzoo.kinds.page_parts import DIGITS, share_and_ends
 from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality.figures import NORMAL_975
 
-MOST_OF_CURVE = 200_000  # annotations; above, the page says that there is no curve
-STEPS = 6  # numbers of annotations per task, without all of them
+MOST_OF_CURVE = 200_000  # annotations; with more, the page says that there is no curve
+STEPS = 6  # numbers of annotations per task, besides all of them
 
 
 def learning_curve(annotations: Annotations, gold: Codes | None, *, draws: int, seed: int) -> dict[str, object] | None:
-    """Labels from some of the annotations of each task, against those from all of them and against gold.
+    """Compare labels from part of each task's annotations with those from all of them, and with gold.
 
-    At each step every task keeps the same share of its annotations, one at least, drawn at random, so that a task has
-    1, 2, … on average. One-coin is fitted to what is left: of the methods that weigh annotators it is the quickest, and
-    it needs few annotations of each. The last step has all annotations.
+    At each step, each task keeps the same share of its annotations, at least one, drawn at random, so that tasks have
+    1, 2, … on average. One-coin is fitted to them: it is the fastest method that weights annotators, and needs few
+    annotations of each. The last step has all annotations.
 
     Args:
         annotations: kind classification.
         gold: true classes, -1 where unknown, [N]; None without gold.
-        draws: draws of the annotations per step.
-        seed: of the draws.
+        draws: number of draws of the annotations per step.
+        seed: seed of the draws.
 
     Returns:
-        None without draws, or where no task has two annotations. Else `method`, `draws`, the number of labelled
-        `tasks` and of those with `gold`, `skipped` (True above `MOST_OF_CURVE` annotations, and then no more), and
-        `points`: [annotations per task on average, share of the labels that equal those from all annotations, its
-        interval's ends, share that is right, its interval's ends]; means over draws, intervals of 95 % for the number
-        of tasks. `last` is the number of annotations per task that the last step adds, the share of the labels that it
-        changes, with its interval, and by how much accuracy rises, with its interval; what needs gold is None without.
+        None without draws, or if no task has two annotations. Else `method`, `draws`, the number of labelled `tasks`
+        and of those with `gold`, `skipped` (True above `MOST_OF_CURVE` annotations; nothing follows then), and
+        `points`: [mean number of annotations per task, share of labels equal to those from all annotations, its
+        interval's ends, share of correct labels, its interval's ends]; means over draws, with 95 % intervals for the
+        number of tasks. `last` is the number of annotations per task added by the last step, the share of labels that
+        it changes, with its interval, and the increase of accuracy, with its interval. Values that need gold are None
+        without it.
     """
     most = int(annotations.redundancy.max(initial=0))
     if not draws or most < 2:
@@ -51,7 +52,7 @@ def learning_curve(annotations: Annotations, gold: Codes | None, *, draws: int, 
     points: list[list[Any]] = []
     mean = len(annotations) / len(labelled)
     same, right = np.ones(len(labelled)), (full[known] == truth[known]).astype(float)
-    means, parts = [same, right], [annotations]  # of the step before the last: means over draws, of each task
+    means, parts = [same, right], [annotations]  # of the second-to-last step: mean over draws, by task
     for kept in _steps(mean):
         parts = [_part(annotations, kept / mean, np.random.default_rng([seed, draw])) for draw in range(draws)]
         labels = np.stack([_labels(part) for part in parts])
@@ -69,7 +70,7 @@ def learning_curve(annotations: Annotations, gold: Codes | None, *, draws: int, 
 
 
 def _labels(annotations: Annotations) -> Codes:
-    with ignored(Warning):  # warnings about a part of the annotations tell nothing new
+    with ignored(Warning):  # warnings about a part of the annotations add nothing
         return OneCoinDawidSkene().fit(annotations).labels
 
 
@@ -79,7 +80,7 @@ def _steps(mean: float) -> list[int]:
 
 
 def _part(annotations: Annotations, share: float, rng: np.random.Generator) -> Annotations:
-    """A share of the annotations of each task, rounded at random; one at least."""
+    """Select a share of each task's annotations, rounded at random; at least one."""
     sizes = annotations.redundancy
     kept = np.maximum(np.floor(sizes * share + 1e-9 + rng.random(len(sizes))), 1)
     order = np.lexsort((rng.random(len(annotations)), annotations.task_ids))
@@ -89,12 +90,12 @@ def _part(annotations: Annotations, share: float, rng: np.random.Generator) -> A
 
 
 def _share(values: Floats) -> tuple[float | None, ...]:
-    """The mean of shares of tasks, and its interval for the number of tasks."""
+    """Mean of shares by task, and its interval for the number of tasks."""
     return share_and_ends(float(values.sum()), len(values))
 
 
 def _mean(values: Floats) -> list[float | None]:
-    """The mean of differences, and its interval."""
+    """Mean of differences, and its interval."""
     if len(values) < 2:
         return [None, None, None]
     mean, half = values.mean(), NORMAL_975 * values.std(ddof=1) / np.sqrt(len(values))

@@ -1,4 +1,4 @@
-"""How methods for classes are compared."""
+"""Comparison of methods for classes."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ from crowdzoo.training.methods import AGGREGATED
 
 
 class ClassMeasure(Measure[Annotations, Aggregation]):
-    """By accuracy; ties share a task. A row of answers has a task's class probabilities."""
+    """Compare by accuracy; ties share a task. A row of answers contains a task's class probabilities."""
 
     scoring = SCORING
     title = "accuracy"
     baseline = "majority-vote"
     quick = ("majority-vote", "wawa", "one-coin", "dawid-skene", "hierarchical-dawid-skene", "glad", "mace", "robust")
-    # The recommended method, those that are level with it on the nine sets of docs/results.md, and labels alone; the
+    # The recommended method, those level with it on the nine data sets of docs/results.md, and aggregated labels;
     # cheapest first
     quick_deep = ((AGGREGATED, {}), ("ccem", {}), ("geo-crowd-net", {}), ("max-mig", {}), ("cross-fitted-em", {}))
 
@@ -50,7 +50,7 @@ class ClassMeasure(Measure[Annotations, Aggregation]):
         return lambda answers, tasks: (scores(answers, likelihoods[tasks]), counts[tasks])
 
     def faults(self, answers: Scores, tasks: Codes) -> list[str]:
-        """Classes that are never given."""
+        """Warnings about classes that are never predicted."""
         names: Any = self.annotations.classes
         asked = np.zeros(self.num_tasks, bool)
         asked[tasks] = True

@@ -1,4 +1,4 @@
-"""What the page of a report says of a model's predictions, and of how far probabilities can be trusted."""
+"""Figures of a report's page on a model's predictions and on the calibration of probabilities."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from crowdzoo.quality.figures import interval
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.reading.instances.predictions import Predictions
 
-BINS = 15  # of a reliability diagram, of equal width; as in `expected_calibration_error`
-MOST_LISTED = 100  # tasks on which both are sure and differ, on the page
+BINS = 15  # of equal width in a reliability diagram; as in `expected_calibration_error`
+MOST_LISTED = 100  # tasks on the page on which both are sure and differ
 
 
 @dataclass(frozen=True)
 class ModelNumbers:
-    """Aggregated labels against a model and against gold.
+    """Comparison of aggregated labels with a model and with gold.
 
     Attributes:
-        values: what `--fail-if` compares; None where it is not defined.
+        values: values for `--fail-if`; None where undefined.
         model: agreement and counts; None without predictions.
-        calibration: of the aggregated labels and of the model; None without gold.
-        tables: of "model_pairs" and "model_tasks" the values, and which rows are shown; empty without predictions.
-        listed: tasks on which both are sure and differ, those that the page lists.
+        calibration: calibration of the aggregated labels and of the model; None without gold.
+        tables: values and rows shown of "model_pairs" and "model_tasks"; empty without predictions.
+        listed: tasks listed on the page, on which both are sure and differ.
     """
 
     values: dict[str, float | None]
@@ -42,17 +42,17 @@ class ModelNumbers:
 def model_numbers(
     annotations: Annotations, aggregation: Aggregation, predictions: Predictions | None, gold: Codes | None
 ) -> ModelNumbers:
-    """Compares aggregated labels with a model's, and the probabilities of both with gold.
+    """Compare aggregated labels with a model's, and the probabilities of both with gold.
 
     Args:
         annotations: kind classification.
         aggregation: a result for the same annotations.
-        predictions: of the tasks; None where there is no model.
+        predictions: predictions for the tasks; None without a model.
         gold: true classes, -1 where unknown, [N]; None without gold.
 
     Returns:
-        The numbers. Tasks without annotations count nowhere; with predictions, tasks without one do not, either: so
-        aggregate and model are measured on the same tasks.
+        The numbers. Tasks without annotations are left out, and so are tasks without a prediction if there are
+        predictions: aggregate and model are measured on the same tasks.
     """
     labelled = annotations.redundancy > 0
     sure = aggregation.posteriors[np.arange(annotations.num_tasks), aggregation.labels]
@@ -60,7 +60,7 @@ def model_numbers(
     if predictions is not None:
         compared = labelled & (predictions.labels >= 0)
         differ = np.flatnonzero(compared & (predictions.labels != aggregation.labels))
-        # the probability of the less sure of the two decides
+        # ordered by the probability of the less certain of the two
         least = np.minimum(sure[differ], predictions.probabilities[differ])
         order = np.lexsort((differ, -least))
         surest = differ[order][least[order] >= SURE]
@@ -100,7 +100,7 @@ def model_numbers(
 def _pairs(
     annotations: Annotations, aggregation: Aggregation, predictions: Predictions, differ: Codes
 ) -> dict[str, list[Any]]:
-    """Pairs of an aggregated label and another class by the model, the most frequent first."""
+    """Pairs of an aggregated label and a different class by the model, most frequent first."""
     classes, labels, predicted = _names(annotations), aggregation.labels, predictions.labels
     both = (annotations.redundancy > 0) & (predicted >= 0)
     same = np.bincount(labels[both & (labels == predicted)], minlength=len(classes))
@@ -139,15 +139,15 @@ def _names(annotations: Annotations) -> list[str]:
 
 
 def _calibration(right: Flags, probability: Floats) -> dict[str, Any]:
-    """How often answers of some probability are right.
+    """Compare the accuracy of answers with their probability.
 
     Args:
-        right: [n].
-        probability: of each answer, [n].
+        right: whether each answer is correct, [n].
+        probability: probability of each answer, [n].
 
     Returns:
-        `accuracy` with its interval, mean `probability`, expected calibration error `ece`, and `bins`, those that are
-        not empty, as [lower end, upper end, tasks, mean probability, share that is right, its interval's ends].
+        `accuracy` with its interval, mean `probability`, expected calibration error `ece`, and the non-empty `bins`, as
+        [lower end, upper end, tasks, mean probability, share of correct answers, its interval's ends].
     """
     accuracy = share_and_ends(int(right.sum()), len(right))
     counts, confidences, rights = calibration_bins(right, probability, BINS)

@@ -1,4 +1,4 @@
-"""ClassPage: what the page of a report says of a crowd that names classes."""
+"""ClassPage: page of a report on classes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import coincidence_matrix, drift, quality_report
 from crowdzoo.reading.instances.predictions import Predictions
 
-MOST_CLASSES = 24  # of a picture of who says what
-MOST_CELLS = 60  # of an annotator's confusion matrix
-STANDS_OUT = 1.5  # how often the share that a pair would have if all were confused alike it has to have for a warning
+MOST_CLASSES = 24  # in the figure of coincidences
+MOST_CELLS = 60  # shown of an annotator's confusion matrix
+STANDS_OUT = 1.5  # ratio of a pair's share to that expected if all classes were confused alike, from which to warn
 UNEVEN = 0.8  # Gini coefficient of annotations per annotator
 
 _BY_PEOPLE = (
@@ -33,7 +33,7 @@ _BY_PEOPLE = (
 
 
 class ClassPage(KindPage):
-    """What the page of a report says of a crowd that names classes."""
+    """Page of a report on classes."""
 
     kind, labels, subject = "classification", CLASSIFICATION, "classes"
     own_columns = read_columns(__package__)
@@ -46,7 +46,7 @@ class ClassPage(KindPage):
     calm = "No annotator has to be checked, and no pair of classes is often confused."
 
     def check(self) -> None:
-        """Refuses codes of other tasks or classes."""
+        """Reject codes that do not match the tasks or classes."""
         table, settings = self.table, self.settings
         if not isinstance(settings.predictions, Predictions | None):
             raise DataError(
@@ -91,7 +91,7 @@ class ClassPage(KindPage):
         else:
             self.hidden = {"model_agreement"}
         if report.camps is not None:
-            self.hidden.add("reliability")  # of one camp, by the other one
+            self.hidden.add("reliability")  # one camp would be judged by the other
         self.classes = [str(name) for name in np.asarray(table.classes).tolist()]
         counts = report.coincidences
         self.pairs = parts.confused_pairs(np.zeros((1, 1)) if counts is None else counts, self.classes)
@@ -103,7 +103,7 @@ class ClassPage(KindPage):
             models = {test.model for test in report.replacements}
             self.annotators["source"] = ["model" if name in models else "person" for name in self.names]
             self.overrides = {"reliability": {"help": _BY_PEOPLE}}
-        # the most divided first, then the least certain label
+        # most divided votes first, then least certain label
         entropy = np.array([value or 0.0 for value in self.tasks["entropy"]])
         order: list[int] = np.lexsort((np.array(self.tasks["probability"]), -entropy)).tolist()
         also = self.against.listed if len(order) > settings.most else []
@@ -149,7 +149,7 @@ class ClassPage(KindPage):
         }
 
     def over_time(self) -> dict[str, PageTable]:
-        """The table of periods, first of those whose agreement changes; none without timestamps."""
+        """Table of periods, annotators whose agreement changes first; none without timestamps."""
         table = drift(self.table)
         if not table.num_rows:
             return {}
@@ -166,7 +166,7 @@ class ClassPage(KindPage):
         return self.report.summary()
 
     def annotator_details(self, codes: list[int]) -> Details:
-        """What they say where the aggregate says something."""
+        """Confusion matrix of each annotator against the aggregate."""
         size, annotators = self.table.num_classes, self.table.annotator_ids
         cell = (annotators * size + self.aggregation.labels[self.table.task_ids]) * size + self.table.labels
         cells, counts = np.unique(cell[np.isin(annotators, codes)], return_counts=True)
@@ -177,7 +177,7 @@ class ClassPage(KindPage):
         return [{"confusion": cells[:MOST_CELLS]} for cells in confusions.values()]
 
     def task_details(self) -> Details:
-        """Who said what, and the probabilities of the classes."""
+        """Annotators' votes, and the probabilities of the classes."""
         _, labels = self.table.padded(self.rows)
         for task, row, voters in zip(self.rows, labels, self.voters(int), strict=True):
             votes = np.stack(np.unique(row[row >= 0], return_counts=True), axis=1).tolist()
@@ -208,7 +208,7 @@ class ClassPage(KindPage):
         return f"{answers} tell as much as {worth:.3g} independent ones, because annotators make the same errors"
 
     def standing_out(self) -> list[str]:
-        """The pair of classes that is confused most, of those that are warned of."""
+        """The most confused pair of classes among those with a warning."""
         unclear = {item.about for item in self.unclear}
         rows = [row for row in parts.rows_confused(self.pairs) if f"{row[0]} / {row[1]}" in unclear]
         return [f"the classes {row[0]} and {row[1]}, with {percent(row[3])} of all disagreement" for row in rows[:1]]
@@ -218,7 +218,7 @@ class ClassPage(KindPage):
         return map(parts.note_warning, dict.fromkeys((*self.aggregation.notes, *self.report.notes)))
 
     def own_warnings(self) -> Iterable[PageWarning]:
-        """Pairs of classes whose definition is unclear, classes that the model never gives, and a crowd of a few."""
+        """Warnings of unclear pairs of classes, of classes that the model never predicts, and of uneven shares."""
         self.unclear, gini = [*islice(self.of_definitions(), MOST_WARNED)], self.report.redundancy.annotators.gini
         yield from (*camp_warning(self.report, self.settings.hashed), *self.unclear)
         if gini is not None and gini > UNEVEN:
@@ -229,9 +229,9 @@ class ClassPage(KindPage):
             yield from (warning("lost-class", about=self.classes[code]) for code in lost)
 
     def of_definitions(self) -> Iterator[PageWarning]:
-        """The first pairs of classes that the crowd confuses: not one annotator alone, nor those who are named."""
+        """Warnings of the pairs of classes confused most, not just by one annotator or by those with a serious note."""
         rows = parts.rows_confused(self.pairs)
-        if len(self.classes) < 3 or not rows:  # two classes are confused or not: that is what agreement says
+        if len(self.classes) < 3 or not rows:  # with two classes, agreement already shows their confusion
             return
         shares = dict(zip(self.classes, self.report.classes["agreement"].to_pylist(), strict=True))
         named = np.array(parts.serious_notes(self.annotators), bool)
@@ -245,7 +245,7 @@ class ClassPage(KindPage):
 
 
 def _is_shared(annotations: Annotations, first: int, second: int) -> bool:
-    """Whether a pair of classes is confused more than others are, also without the annotator who confuses it most."""
+    """Whether a pair of classes is confused more than others, even without the annotator who confuses it most."""
     tasks, annotators, labels = annotations.task_ids, annotations.annotator_ids, annotations.labels
     votes = [np.bincount(tasks, labels == code, annotations.num_tasks)[tasks] for code in (first, second)]
     confused = np.bincount(annotators, np.select([labels == first, labels == second], votes[::-1], 0.0))
@@ -256,7 +256,7 @@ def _is_shared(annotations: Annotations, first: int, second: int) -> bool:
         matrix = coincidence_matrix(part)
         margins = matrix.sum(axis=1)
         same, apart = matrix[first, first] + matrix[second, second], 2 * matrix[first, second]
-        # of all disagreement, the pair's part if disagreements were drawn by the classes' shares
+        # expected part of the pair in all disagreement, if disagreements followed the classes' shares
         part_of_pair = 2 * margins[first] * margins[second] / max(margins.sum() ** 2 - (margins**2).sum(), 1e-12)
         usual = part_of_pair * (matrix.sum() - np.trace(matrix))
         if apart <= 0 or same / (same + apart) >= parts.UNCLEAR or apart < STANDS_OUT * usual:

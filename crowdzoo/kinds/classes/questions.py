@@ -1,4 +1,4 @@
-"""What `crowdzoo next` asks about classes."""
+"""Questions of `crowdzoo next` about classes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from crowdzoo.quality.next_annotation import Gains, class_gains, sure_tasks
 
 
 class ClassQuestions(Questions[Aggregation]):
-    """By confusion matrices."""
+    """Choose questions by confusion matrices."""
 
     gain_meaning = "how much the answer tells: 0 is nothing, 0.69 decides between two equally probable classes"
     names = "classes"
     methods = "hierarchical-dawid-skene, dawid-skene, one-coin or ibcc"
 
     def skills(self, result: Aggregation, places: list[int] | slice) -> Floats | None:
-        """Confusion matrices with the classes in this order, [R, K, K]; None where the method has none."""
+        """Confusion matrices with the classes in this order, [R, K, K]; None if the method has none."""
         return None if result.confusions is None else result.confusions[:, places][:, :, places]
 
     def gains(self, result: Aggregation, skills: Floats, crowd: Annotations) -> Gains:
-        """What an answer is expected to tell of the class, nats."""
+        """Expected information of an answer about the class, nats."""
         return class_gains(result.posteriors, skills)
 
     def find_sure(self, result: Aggregation, least: float, crowd: Annotations) -> Flags:
-        """Tasks with two answers or more whose class has this probability."""
+        """Tasks with at least two answers whose class has at least this probability."""
         return sure_tasks(result, least)

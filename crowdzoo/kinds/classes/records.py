@@ -23,10 +23,10 @@ class ClassRecords(Records):
         return instance_scores(SCORING, models, files, info, "probabilities", tf.int64)
 
     def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
-        """Fits to train; eval's posteriors follow from what train taught about the annotators.
+        """Fit to train; posteriors of eval use what was learned about the annotators on train.
 
-        Where Bayes' rule with confusion matrices is not what the method does (it has none, or its posteriors are means
-        of several methods': then there is no history), it is fitted to both splits for the posteriors of eval.
+        If the method does not apply Bayes' rule with confusion matrices (it has none, or averages posteriors of several
+        methods and so has no history), it is fitted to both splits to get the posteriors of eval.
 
         Args: see `Records.aggregate`.
         """

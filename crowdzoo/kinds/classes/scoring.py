@@ -1,4 +1,4 @@
-"""How classes are compared with gold."""
+"""Comparison of classes with gold."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from crowdzoo.kinds.scoring import Codes, Flags, Floats, Rows, Scores, Scoring, Sums
 from crowdzoo.metrics import expected_calibration_error
 
-ENOUGH_GOLD = 50  # tasks, with which a gap between probability and accuracy is worth a note
+ENOUGH_GOLD = 50  # tasks needed to note a gap between probability and accuracy
 LEAST_GAP = 0.05
 
 
 class ClassScoring(Scoring[Codes, Floats]):
     """Gold is class codes, [N], -1 where unknown; answers are class probabilities, [n, K].
 
-    The answer is the most probable class. If several are, each is the answer with the same chance.
+    The answer is the most probable class. In a tie, each class is the answer with equal probability.
     """
 
     metric = metric_title = "accuracy"
@@ -29,11 +29,11 @@ class ClassScoring(Scoring[Codes, Floats]):
     by_annotations = True
 
     def known(self, gold: Codes) -> Flags:
-        """Tasks whose code is not negative."""
+        """Tasks with a non-negative code."""
         return np.asarray(gold >= 0)
 
     def sums(self, gold: Codes, answers: Floats) -> Sums:
-        """How likely each answer is correct."""
+        """Probability that each answer is correct."""
         from crowdzoo.aggregation.engine.labels import chance_correct
 
         return chance_correct(np.asarray(answers, np.float64), gold), np.ones(len(gold))
@@ -51,7 +51,7 @@ class ClassScoring(Scoring[Codes, Floats]):
         }
 
     def rows(self, gold: Codes, answers: Floats, split: str = "") -> Rows:
-        """Accuracy; for an aggregation also how far its probabilities are from it."""
+        """Accuracy; for an aggregation also the calibration of its probabilities."""
         number = len(gold)
         if not number:
             return [("accuracy", "unknown (on 0 tasks with gold, ties at random)")]

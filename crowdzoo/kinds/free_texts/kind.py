@@ -1,4 +1,4 @@
-"""Free texts: one text for each task, written by annotators."""
+"""Free texts: one text per task, written by annotators."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ OF_TEXTS = "is for --kind free-text; leave it out."
 
 
 class TextAggregating(Aggregating[Annotations, "TextAggregation", Objects]):
-    """Results have a text for each task."""
+    """Results have one text per task."""
 
     def rows(self, result: TextAggregation, crowd: Annotations, gold: Objects | None, used_gold: bool) -> Rows:
-        """Confidence, and how texts compare with gold."""
+        """Confidence, and comparison with gold."""
         rows = [("mean confidence", f"{result.confidence.mean():.3f}")] if len(result.texts) else []
         if gold is None:
             return rows
@@ -38,7 +38,7 @@ class TextAggregating(Aggregating[Annotations, "TextAggregation", Objects]):
         return zip(map(str, result.texts[tasks]), result.confidence[tasks], strict=True)
 
 
-# Gold is true texts, [N], empty where they are unknown
+# Gold is true texts, [N], empty where unknown
 READING = Reading[Annotations, Objects](FREE_TEXT, "texts", read_gold_texts)
 AGGREGATING = TextAggregating(FREE_TEXT, "text-rasa")
 FREE_TEXTS = Kind(

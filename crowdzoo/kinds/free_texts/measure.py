@@ -1,4 +1,4 @@
-"""How methods for free texts are compared."""
+"""Comparison of methods for free texts."""
 
 from typing import ClassVar
 
@@ -12,10 +12,10 @@ from crowdzoo.kinds.scoring import Codes, Flags, Sums
 
 
 class TextMeasure(Measure[Annotations, TextAggregation]):
-    """By the error rate, negative. A row of answers has the edits of a task's text, and the tokens it should have.
+    """Compare by the negative error rate. A row of answers has the number of edits of a task's text and of true tokens.
 
-    They are counted against gold, or against the texts that were hidden, of which a task may have several; normalized
-    and cut as `scale` says, which is the same for all methods.
+    Edits are counted against gold, or against the hidden texts, of which a task may have several. Texts are normalized
+    and tokenized by `scale`, in the same way for all methods.
     """
 
     scoring = SCORING
@@ -41,5 +41,5 @@ class TextMeasure(Measure[Annotations, TextAggregation]):
         return lambda answers, tasks: (-answers[:, 0], answers[:, 1])
 
     def further(self, answers: Scores, tasks: Codes) -> dict[str, float]:
-        """Share of the texts without an error."""
+        """Share of texts without errors."""
         return {"without error": float(np.mean(answers[self.known[tasks], 0] == 0))}

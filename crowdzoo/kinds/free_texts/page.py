@@ -1,4 +1,4 @@
-"""TextPage: what the page of a report says of free texts."""
+"""TextPage: page of a report on free texts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from crowdzoo.kinds.page_parts import Details, as_lists, read_columns, rows_of
 from crowdzoo.quality.figures import ratio
 from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 
-DRAWN = 100_000  # pairs of texts of any tasks, for the error rate by chance
-MOST_TOKENS = 200  # of a text that is aligned
+DRAWN = 100_000  # pairs of texts from any tasks, for the error rate by chance
+MOST_TOKENS = 200  # of an aligned text
 FORMS = {"equal": "{0}", "replace": "[{0} ← {1}]", "insert": "[+ {0}]", "delete": "[− {1}]"}
 
 
 class TextPage(AnswerPage):
-    """What the page of a report says of free texts."""
+    """Page of a report on free texts."""
 
     kind, labels, subject = "free-text", FREE_TEXT, "free texts"
     own_columns = read_columns(__package__)
@@ -59,12 +59,12 @@ class TextPage(AnswerPage):
         self.rows = self.largest("error_rate")
 
     def _alpha(self, means: Any) -> Alpha | None:
-        """Krippendorff's alpha with the error rate of two texts as distance; None where it is not defined.
+        """Krippendorff's alpha with the error rate between texts as distance; None where undefined.
 
-        The expected distance is that of pairs of texts of any tasks, drawn at random; the bootstrap leaves it as it is.
+        The expected distance is that of random pairs of texts from any tasks; the bootstrap keeps it fixed.
 
         Args:
-            means: of the distances of each task, [N].
+            means: mean distance within each task, [N].
         """
         texts, settings, several = self.texts, self.settings, self.texts.sizes > 1
         rows = np.flatnonzero(several[texts.tasks])
@@ -81,12 +81,12 @@ class TextPage(AnswerPage):
         return with_interval(alpha, [1 - float(part * sizes @ means / (part @ sizes)) / expected for part in samples])
 
     def measure_annotators(self) -> None:
-        """Sets the table of annotators; errors are those against the text that is nearest to the others of the task."""
+        """Set the table of annotators; errors are counted against the text nearest to the others of the task."""
         texts, number = self.texts, self.table.num_annotators
         (left, right), far = texts.pairs, texts.distances
         rows, partners, apart = np.r_[left, right], np.r_[right, left], np.r_[far, far]
         weights = self.skill[texts.who] ** 2
-        rest = texts.sums(far, weights)[partners] - apart * weights[rows]  # how far the other text is from the rest
+        rest = texts.sums(far, weights)[partners] - apart * weights[rows]  # distance of the other text from the rest
         order = np.lexsort((partners, np.round(rest, 12), rows))
         rows, firsts = np.unique(rows[order], return_index=True)
         true = texts.said[partners[order][firsts]]
@@ -108,7 +108,7 @@ class TextPage(AnswerPage):
         return ModelAnswers(metric, scoring.sums, model, model != "", *crowd, lambda _, text: text, True)
 
     def aligned(self, task: int, code: int) -> str:
-        """A text next to that of its task: [one ← other] where it says one for the other, [+ more], [− less]."""
+        """Align a text with that of its task: [one ← other] for replaced tokens, [+ added], [− missing]."""
         result, values = self.aggregation, np.asarray(self.table.values)
         tokens = Tokens.of([result.texts[task], values[code]], result.unit, result.normalize)
         codes = np.split(tokens.codes, tokens.starts[1:-1])
@@ -120,7 +120,7 @@ class TextPage(AnswerPage):
         )
 
     def task_details(self) -> Details:
-        """Who wrote what, aligned with the text of the task."""
+        """Annotators' texts, aligned with that of the task."""
         table = self.table
         rows = rows_of(table.task_ids, np.arange(len(table)), self.rows, MOST_VOTES)
         return [

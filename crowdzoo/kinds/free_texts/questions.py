@@ -1,4 +1,4 @@
-"""What `crowdzoo next` asks where annotators write texts."""
+"""Questions of `crowdzoo next` about free texts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from crowdzoo.quality.next_annotation import Gains, agreement_gains
 
 
 class TextQuestions(AnswerQuestions[TextAggregation]):
-    """By the agreement of texts."""
+    """Choose questions by the agreement of texts."""
 
     gain_meaning = "how much nearer the answer brings the text to the true one, in errors per word or character of it"
 
     def gains(self, result: TextAggregation, skills: Floats, crowd: Annotations) -> Gains:
-        """How much nearer a further text is expected to bring the task's, as an error rate.
+        """Expected decrease in the error rate of the task's text from a further text.
 
-        Confidence lacks the spread.
+        The spread is one minus confidence.
         """
         return agreement_gains(1 - result.confidence, result, skills, crowd)

@@ -1,4 +1,4 @@
-"""How free texts are compared with gold."""
+"""Comparison of free texts with gold."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class TextScoring(Scoring[Objects, Objects]):
     """Gold is texts, objects [N], empty where unknown; answers are texts, [n].
 
     Args:
-        normalize: what does not count, as methods take it.
-        unit: what is compared, "words" or "characters".
+        normalize: differences to ignore, as in the methods.
+        unit: unit of comparison, "words" or "characters".
     """
 
     metric = "word_error"
@@ -30,7 +30,7 @@ class TextScoring(Scoring[Objects, Objects]):
         return -counts.sum(axis=1).astype(float), lengths.astype(float)
 
     def score(self, gold: Objects, answers: Objects) -> Scores:
-        """Edits over tokens of gold, of characters and of words, and those of words by kind."""
+        """Edits per token of gold, for characters and for words, and the latter by kind of edit."""
         from crowdzoo.aggregation.free_texts.edits import ERRORS
 
         rates = {}
@@ -41,13 +41,13 @@ class TextScoring(Scoring[Objects, Objects]):
         return rates | dict(zip(ERRORS, shares.tolist(), strict=True))
 
     def rows(self, gold: Objects, answers: Objects, split: str = "") -> Rows:
-        """How many tasks have gold, and the numbers."""
+        """Number of tasks with gold, and the scores."""
         numbers = self.score(gold, answers).items()
         of_gold = ((f"{name.replace('_', ' ')} against gold", f"{value:.4f}") for name, value in numbers)
         return [("tasks with gold", f"{len(gold):,}"), *of_gold]
 
     def _edits(self, gold: Objects, answers: Objects, unit: str) -> tuple[Codes, Codes]:
-        """Edits of each answer by kind, [n, 3], and the tokens of each text of gold, [n]."""
+        """Number of edits of each answer by kind, [n, 3], and of tokens of each gold text, [n]."""
         from crowdzoo.aggregation.free_texts.edits import edits
 
         number = len(gold)

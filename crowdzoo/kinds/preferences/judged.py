@@ -1,4 +1,4 @@
-"""Judgments by pair, whichever task was on the left; and by side, against the order by the other annotators."""
+"""Judgments by pair, regardless of sides; and by side, compared with the order of the other annotators."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 from crowdzoo.reading.instances.gold import EQUAL, TURNED
 
 LEFT = 0
-ONE_SIDE = 0.1  # share of the judgments whose better task is on one side, below which a bias cannot be told
-LEVEL = 1e-9  # difference of two scores, in log odds, up to which neither task is ahead
+ONE_SIDE = 0.1  # share of judgments whose better task is on one side, below which a bias cannot be detected
+LEVEL = 1e-9  # difference of scores, in log odds, up to which neither task is ahead
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedPairs:
-    """Judgments by pair, whichever task was on the left; A judgments, P pairs.
+    """A judgments of P pairs, regardless of which task was on the left.
 
     Attributes:
-        lower: task code, [P].
-        higher: task code, above `lower`, [P].
+        lower: code of one task, [P].
+        higher: code of the other task, above `lower`, [P].
         of_rows: pair of each judgment, [A].
-        answers: 0 the lower is better, 1 the higher, 2 equal, [A].
-        counts: how often each answer was given, [P, 3].
+        answers: 0 if the lower code is better, 1 if the higher code is, 2 if equal, [A].
+        counts: number of each answer, [P, 3].
         annotators: annotator of each judgment, [A].
         swapped: whether the higher task was on the left, bool [A].
     """
@@ -43,7 +43,7 @@ class JudgedPairs:
 
     @classmethod
     def of(cls, annotations: Annotations) -> JudgedPairs:
-        """The pairs of a table of preferences."""
+        """Create the pairs of a table of preferences."""
         pairs, of_rows, answers = pairs_either_way(annotations)
         counts = np.bincount(of_rows * 3 + answers, minlength=3 * len(pairs[0])).reshape(-1, 3)
         swapped = annotations.task_ids > np.asarray(annotations.right_ids)
@@ -51,9 +51,9 @@ class JudgedPairs:
 
     @property
     def agreement(self) -> float | None:
-        """How often two annotators give a pair the same answer, mean over the pairs; None where no pair has two.
+        """How often two annotators give the same answer, mean over pairs; None if no pair has two annotators.
 
-        If an annotator judged a pair several times, one judgment is drawn at random: this is the mean over all draws.
+        The expectation if one judgment is drawn for annotators who judged a pair several times.
         """
         together, sizes = self._coincidences()
         return float((together[:, range(3), range(3)].sum(axis=1) / sizes).mean()) if len(sizes) else None
@@ -61,18 +61,17 @@ class JudgedPairs:
     def alpha(
         self, metric: str, bootstrap: int, seed: int, on_sample: Callable[[], None] | None = None
     ) -> Alpha | None:
-        """Krippendorff's alpha of the answers to pairs; None where it is not defined.
+        """Krippendorff's alpha of the answers to pairs; None where undefined.
 
-        Each pair counts in both orders, so that it does not matter which task is called the first: with answers in one
-        order, a table whose better task is always on the left would have one answer, and no agreement beyond
-        chance. If an annotator judged a pair several times, one is drawn at random; coincidences are the means over
-        all draws. An annotator who answers by the side agrees with nobody more than by chance.
+        Each pair counts in both orders. Otherwise, a table whose better task is always on the left would have a single
+        answer, and no agreement beyond chance. If an annotator judged a pair several times, coincidences are the
+        expectation for one judgment drawn at random. An annotator who answers by side agrees with nobody beyond chance.
 
         Args:
             metric: "nominal", "ordinal" or "interval".
-            bootstrap: number of samples; whole pairs are drawn.
-            seed: of the samples.
-            on_sample: is called after each sample.
+            bootstrap: number of samples, which draw whole pairs.
+            seed: seed of the samples.
+            on_sample: called after each sample.
         """
         together, sizes = self._coincidences()
         both = (together + together[:, TURNED][:, :, TURNED]).reshape(len(sizes), 9)
@@ -86,7 +85,7 @@ class JudgedPairs:
             return float((cells * apart).sum() / number), float(counts @ apart @ counts / (number * (number - 1)))
 
         observed, expected = disagreements(np.ones(len(sizes)))
-        bootstrap = bootstrap if len(sizes) > 1 else 0  # one pair has no interval
+        bootstrap = bootstrap if len(sizes) > 1 else 0  # a single pair has no interval
         if not expected > 0:
             return None
         alpha = Alpha(1 - observed / expected, metric, observed, expected, 2 * len(sizes), int(2 * sizes.sum()))
@@ -94,9 +93,9 @@ class JudgedPairs:
         return with_interval(alpha, [1 - above / below for above, below in samples if below > 0])
 
     def _coincidences(self) -> tuple[Floats, Codes]:
-        """How often two answers of different annotators meet, [n, 3, 3], and how many annotators there are, [n].
+        """Coincidences of two annotators' answers, [n, 3, 3], and numbers of annotators, [n].
 
-        Of the pairs that two annotators judged or more. The cells of a pair sum to the number of its annotators.
+        Covers pairs with at least two annotators. The cells of a pair sum to the number of its annotators.
         """
         number = self.annotators.max(initial=0) + 1
         keys, shares = self._shares(self.of_rows * number + self.annotators, np.ones(len(self.annotators), bool))
@@ -110,21 +109,21 @@ class JudgedPairs:
         return (sums[:, :, None] * sums[:, None, :] - same) / (sizes - 1)[:, None, None], sizes
 
     def _shares(self, keys: Codes, rows: Flags) -> tuple[Codes, Floats]:
-        """Distinct keys of some judgments, [n], and the shares of their three answers, [n, 3]."""
+        """Distinct keys of the selected judgments, [n], and the shares of their three answers, [n, 3]."""
         distinct, places = np.unique(keys[rows], return_inverse=True)
         counts = np.bincount(places * 3 + self.answers[rows], minlength=3 * len(distinct)).reshape(-1, 3)
         return distinct, counts / counts.sum(axis=1, keepdims=True)
 
     def consistent(self, number: int) -> tuple[Floats, Codes]:
-        """Of the pairs that an annotator judged in both orders, the share with the same answer.
+        """Share of equal answers among the pairs that an annotator judged in both orders.
 
-        Of several judgments in one order, one is drawn at random: this is the mean over all draws.
+        The expectation if one of several judgments in the same order is drawn at random.
 
         Args:
-            number: of annotators, R.
+            number: number of annotators, R.
 
         Returns:
-            The share of each annotator, [R], NaN where there are no such pairs; and how many there are, [R].
+            The share of each annotator, [R], NaN without such pairs; and the number of such pairs, [R].
         """
         keys, swapped = self.of_rows * max(number, 1) + self.annotators, self.swapped
         (straight, shares), (turned, turned_shares) = self._shares(keys, ~swapped), self._shares(keys, swapped)
@@ -139,7 +138,7 @@ def _apart(counts: Floats, metric: str) -> Floats:
     """Squared distances of the three answers, [3, 3]."""
     if metric == "nominal":
         return 1 - np.eye(3)
-    order = [0, 2, 1]  # equal lies between the two tasks
+    order = [0, 2, 1]  # equal is between the two tasks
     values = np.array([-1.0, 0.0, 1.0])
     if metric == "ordinal":
         values = np.cumsum(counts[order]) - counts[order] / 2
@@ -150,16 +149,16 @@ def _apart(counts: Floats, metric: str) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class JudgedSides:
-    """Judgments for one side against the order that the other annotators' judgments give.
+    """Judgments for one side, compared with the order from the other annotators' judgments.
 
     Attributes:
-        linked: whether the others' judgments compare the two tasks, bool [A].
-        named: whether the judgment is for one side, too, bool [A].
-        usable: whether the others have one task ahead as well, bool [A].
-        left_ahead: whether the others have the left task ahead, bool [A].
+        linked: whether the others' judgments relate the two tasks, bool [A].
+        named: whether, in addition, the judgment is for one side, bool [A].
+        usable: whether, in addition, the others rank one task ahead, bool [A].
+        left_ahead: whether the others rank the left task ahead, bool [A].
         right: whether the judgment agrees, bool [A].
         annotators: annotators of the judgments, [A].
-        said_left: bool [A].
+        said_left: whether the judgment is for the left side, bool [A].
     """
 
     linked: Flags
@@ -172,11 +171,11 @@ class JudgedSides:
 
     @classmethod
     def of(cls, annotations: Annotations, lead: Floats) -> JudgedSides:
-        """The judgments of a table.
+        """Create the judgments of a table.
 
         Args:
-            annotations: A preferences.
-            lead: what `order_of_others` gave, [A].
+            annotations: annotations with A preferences.
+            lead: result of `order_of_others`, [A].
         """
         said_left, linked = annotations.labels == LEFT, ~np.isnan(lead)
         named = linked & (annotations.labels != EQUAL)
@@ -184,22 +183,21 @@ class JudgedSides:
         return cls(linked, named, usable, ahead, usable & (said_left == ahead), annotations.annotator_ids, said_left)
 
     def leaning(self, groups: Codes, number: int, deviations: float = NORMAL_975) -> tuple[Floats, Floats, Floats]:
-        """Share of left where the better task is on either side equally often, and the ends of its interval.
+        """Share of left if the better task were on either side equally often, with its interval.
 
-        Where the others have neither task ahead, a judgment counts one half as if they had the left one ahead, and one
-        half as if the right one.
+        If the others rank neither task ahead, a judgment counts half with the left and half with the right task ahead.
 
         Args:
             groups: group of each judgment, [A], such as its annotator.
-            number: of groups, n.
-            deviations: half width in standard errors.
+            number: number of groups, n.
+            deviations: half width of the interval in standard errors.
 
         Returns:
-            Three arrays [n]; NaN where the others always have the same side ahead.
+            Three arrays [n]; NaN where the others always rank the same side ahead.
 
         Source:
             G. Y. Zou, A. Donner: Construction of confidence limits about effect measures. Statistics in Medicine 27,
-            2008: the ends of a mean of two shares, from Wilson's ends of either.
+            2008: limits for a mean of two shares from the Wilson limits of each.
         """
         middle, below, above = np.zeros(number), np.zeros(number), np.zeros(number)
         for ahead in (True, False):
@@ -212,10 +210,10 @@ class JudgedSides:
 
 
 def one_sided(annotations: Annotations, judged: JudgedSides, pairs: JudgedPairs) -> float | None:
-    """Share of left among the judgments for one side, where it is nearly all or nothing, and quality may be the reason.
+    """Share of left among judgments for a side, if it is close to 0 or 1 and may be due to quality; else None.
 
-    That is where annotators did not judge pairs in both orders, and judgments agree with the order by the others: a
-    crowd that answers by the side, and a file that names the preferred task first, look the same. None elsewhere.
+    This needs annotators who did not judge pairs in both orders, and judgments that agree with the order of the others.
+    A crowd that answers by side then looks like a file that lists the preferred task first.
     """
     labels = annotations.labels[annotations.labels != EQUAL]
     share = float((labels == LEFT).mean()) if len(labels) else 0.5

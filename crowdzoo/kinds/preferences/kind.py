@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Floats]):
-    """Results have a score for each task."""
+    """Results have a score per task."""
 
     def add_notes(
         self, result: PreferenceAggregation, crowd: Annotations, gold: Floats | None = None
     ) -> PreferenceAggregation:
-        """Adds that the better task always is on one side, where the method knows a preference for a side."""
+        """Add a note if the better task is always on one side and the method estimates a preference for sides."""
         from crowdzoo.kinds.page_parts import percent
         from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
         from crowdzoo.quality import order_of_others
@@ -51,7 +51,7 @@ class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Fl
         return replace(result, notes=(*result.notes, note))
 
     def rows(self, result: PreferenceAggregation, crowd: Annotations, gold: Floats | None, used_gold: bool) -> Rows:
-        """Best and worst task, range of the annotators' biases, and the correlation with gold."""
+        """Best and worst task, range of the annotators' biases, and correlation with gold."""
         groups = len(np.unique(result.groups[result.annotations_per_task > 0]))
         counts = np.bincount(crowd.labels, minlength=crowd.num_classes).tolist()
         answers = zip(counts, np.asarray(crowd.classes).tolist(), strict=True)
@@ -84,9 +84,9 @@ class PreferenceTraining(Training[Annotations, "PreferenceAggregation", Floats])
     def read(
         self, annotations: Path, instances: Path | None, *how: Any, gold: Path | None = None, **options: Any
     ) -> TrainingSet[Annotations, Floats]:
-        """See `Training.read`; `gold` is a file of pairs of which it is known which side is better.
+        """See `Training.read`; `gold` is a file of pairs with known answers.
 
-        A column gold of the instances has true scores. Preferences are trained on where both tasks are.
+        A column gold of the instances contains true scores. A preference is used for training if both its tasks are.
         """
         data = super().read(annotations, instances, *how, **options)
         if not len(data.used):
@@ -96,7 +96,7 @@ class PreferenceTraining(Training[Annotations, "PreferenceAggregation", Floats])
         return replace(data, gold_pairs=read_gold_pairs(gold, data.crowd.tasks, np.asarray(data.crowd.classes)))
 
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Floats:
-        """True scores, [N], NaN where the table does not know."""
+        """True scores, [N], NaN where the table has none."""
         return table.gold_ratings(path, "true scores")
 
     def targets(self, result: PreferenceAggregation, annotations: Annotations) -> Floats:
@@ -104,7 +104,7 @@ class PreferenceTraining(Training[Annotations, "PreferenceAggregation", Floats])
         return result.of_pairs(annotations)
 
     def rows(self, model: CrowdModel, encoder: Encoder, data: TrainingSet[Annotations, Floats]) -> Rows:
-        """Against gold, and of held-out tasks also against the annotators' preferences."""
+        """Comparison with gold, for held-out tasks also with the annotators' preferences."""
         from crowdzoo.training.crowd_model import CrowdModel
 
         gold, everything = np.asarray(data.gold), np.ones(len(data.training), bool)
@@ -123,7 +123,7 @@ class PreferenceTraining(Training[Annotations, "PreferenceAggregation", Floats])
         return rows
 
 
-# Gold is true scores, or ranks from the worst, [N], NaN where they are unknown
+# Gold is true scores, or ranks from the worst, [N], NaN where unknown
 READING = Reading[Annotations, Floats](PREFERENCE, "preferences", read_gold_ratings)
 AGGREGATING = PreferenceAggregating(PREFERENCE, "annotator-bradley-terry")
 PREFERENCES = Kind(

@@ -1,4 +1,4 @@
-"""How methods for preferences are compared."""
+"""Comparison of methods for preferences."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from crowdzoo.training.held_out_annotations import scores
 if TYPE_CHECKING:
     from crowdzoo.training.pair_rows import Examples
 
-CERTAIN = np.log(np.maximum(np.eye(3), 1e-300))  # an answer is what it is
+CERTAIN = np.log(np.maximum(np.eye(3), 1e-300))  # log-probabilities of an observed answer
 
 
 class PreferenceMeasure(Measure[Annotations, PreferenceAggregation]):
-    """By the share of pairs of tasks whose order is that of gold; equal scores count as half.
+    """Compare by the share of pairs of tasks in the same order as in gold; equal scores count half.
 
-    Gold is true scores. With it a row of answers has a task's score and its group: scores compare within one. Without
-    it a row has the probabilities of left, right and equal of an annotation that was asked for.
+    Gold is true scores. With gold, a row of answers has a task's score and its group; scores are comparable within a
+    group. Without gold, a row has the probabilities of left, right and equal for a predicted annotation.
     """
 
     scoring = ORDER_SCORING
@@ -37,7 +37,7 @@ class PreferenceMeasure(Measure[Annotations, PreferenceAggregation]):
     check = Measure.numbers_of
 
     def answers(self, result: PreferenceAggregation, tasks: Codes, rows: Flags | None) -> Scores:
-        """Scores; without gold how likely each annotator gives each answer."""
+        """Scores; without gold, probabilities of each annotator's answers."""
         if rows is None:
             return np.stack([result.scores, result.groups], axis=1)[tasks]
         probabilities = result.answer_probabilities(self.annotations.select_rows(rows))
@@ -56,13 +56,13 @@ class PreferenceMeasure(Measure[Annotations, PreferenceAggregation]):
         return summed
 
     def gold_targets(self, tasks: Codes) -> Scores:
-        """Left, right or equal for each pair, one-hot."""
+        """Left, right or equal per pair, one-hot."""
         left, right = self.of_tasks(tasks).pairs()[0].T
         order = np.sign(self.gold[tasks][right] - self.gold[tasks][left])
         return np.stack([order < 0, order > 0, order == 0], axis=1).astype(float)
 
     def predict(self, model: CrowdModel, encoder: Encoder, x: Examples, tasks: Codes) -> Scores:
-        """Scores by the model's scorer; without gold the model's probabilities of pairs between these tasks."""
+        """Scores by the model's scorer; without gold, the model's probabilities for pairs of these tasks."""
         task_scores = super().predict(CrowdModel(model.base.scorer), encoder, x, tasks)
         if self.gold is not None:
             return np.hstack([task_scores, np.full_like(task_scores, tasks[0])])
@@ -72,5 +72,5 @@ class PreferenceMeasure(Measure[Annotations, PreferenceAggregation]):
         return np.asarray(layer(np.stack(sides, axis=1).astype("float32")), float)
 
     def _between(self, tasks: Codes) -> Flags:
-        """Annotations of which both tasks are among these, bool [A]."""
+        """Annotations whose tasks are both among these, bool [A]."""
         return np.isin(self.annotations.task_ids, tasks) & np.isin(self.annotations.right_ids, tasks)

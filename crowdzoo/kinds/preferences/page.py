@@ -1,4 +1,4 @@
-"""PreferencePage: what the page of a report says of a crowd that says which of two tasks is better."""
+"""PreferencePage: page of a report on preferences between two tasks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.figures import NORMAL_975, interval, ratio, wilson
 
-MOST_UNEXPECTED = 10  # of an annotator
-SURELY = 3.0  # standard errors from which an annotator's leaning is noted: one of 370 has it by chance
-LEANS = 0.1  # and by how much the share has to differ from one half
-ONE_ANSWER = 0.9  # share of one answer from which it is noted
-MORE_EQUAL = 0.25  # share of equal beyond that of the others, from which it is noted
+MOST_UNEXPECTED = 10  # shown per annotator
+SURELY = 3.0  # standard errors from which a preference for a side is noted; 1 in 370 exceeds this by chance
+LEANS = 0.1  # least difference of the share from one half, in addition
+ONE_ANSWER = 0.9  # share of a single answer from which it is noted
+MORE_EQUAL = 0.25  # excess of the share of equal over the others', from which it is noted
 LEFT, RIGHT, EQUAL = 0, 1, 2
 _SLOPE = (
     "How strongly the answers follow the scores, by the method: 1 is typical, 0 tells nothing, below 0 is the wrong "
@@ -34,9 +34,9 @@ _SLOPE = (
 
 
 class PreferencePage(KindPage):
-    """What the page of a report says of a crowd that says which of two tasks is better.
+    """Page of a report on preferences between two tasks.
 
-    By the metrics "ordinal" and "interval" left and right are farther apart than either is from equal.
+    With the metrics "ordinal" and "interval", left and right are farther apart than either is from equal.
     """
 
     kind, labels, subject = "preference", PREFERENCE, "preferences"
@@ -71,7 +71,7 @@ class PreferencePage(KindPage):
     # === Tables ===
 
     def measure_annotators(self) -> None:
-        """Sets the table of annotators."""
+        """Set the table of annotators."""
         table, result, judged, pairs = self.table, self.aggregation, self.by_others, self.pairs
         annotators, number, labels = table.annotator_ids, table.num_annotators, table.labels
         counts = np.bincount(annotators, minlength=number)
@@ -99,7 +99,7 @@ class PreferencePage(KindPage):
         _, surely_low, surely_high = judged.leaning(annotators, number, SURELY)
         linked = np.bincount(annotators[judged.linked], minlength=number)
         several = np.bincount(annotators[judged.named], minlength=number) >= FEW
-        several &= self.one_sided is None  # else nobody can be told to answer by the side
+        several &= self.one_sided is None  # else nobody can be said to answer by side
         to_left = several & (surely_low > 0.5) & (left[0] >= 0.5 + LEANS)
         to_right = several & (surely_high < 0.5) & (left[0] <= 0.5 - LEANS)
         top, overall = answers.max(axis=1) / any_of, answers.sum(axis=0) / max(len(table), 1)
@@ -108,7 +108,7 @@ class PreferencePage(KindPage):
         equal = answers[:, EQUAL]
         of_others = (equal.sum() - equal) / np.maximum(len(table) - counts, 1)
         surely_equal = wilson(equal / any_of, counts, SURELY)[0] > of_others + MORE_EQUAL
-        first = np.unique(pairs.of_rows * number + annotators, return_index=True)[1]  # of the judgments in both orders
+        first = np.unique(pairs.of_rows * number + annotators, return_index=True)[1]  # per pair and annotator
         first = first[~(to_left | to_right | (top >= ONE_ANSWER))[annotators[first]]]
         copied = copies(table.annotators, pairs.of_rows[first], annotators[first], pairs.answers[first])
         marks = {
@@ -122,7 +122,7 @@ class PreferencePage(KindPage):
         self.annotators = self.of_annotators(counts, shared, marks, linked, copies=copied, **columns)
 
     def measure_tasks(self) -> None:
-        """Sets the table of tasks."""
+        """Set the table of tasks."""
         result, counts, scores = self.aggregation, self.aggregation.annotations_per_task, self.aggregation.scores
         some, width = counts > 0, NORMAL_975 * self.errors
         self.won = _won(self.table)
@@ -141,7 +141,7 @@ class PreferencePage(KindPage):
         self.tasks = as_lists(**columns)
 
     def sides(self, places: Codes) -> tuple[Codes, Codes, Codes]:
-        """The task that more prefer (of a tie: the higher score), the other one, and 0 if the lower code is first."""
+        """Preferred task (in a tie, that with the higher score), the other one, and 0 if the lower code is first."""
         low, high, counts = self.pairs.lower[places], self.pairs.higher[places], self.pairs.counts[places]
         ahead = counts[:, 0] - counts[:, 1]
         ahead = np.where(ahead == 0, np.sign(self.aggregation.scores[low] - self.aggregation.scores[high]), ahead)
@@ -149,7 +149,7 @@ class PreferencePage(KindPage):
         return np.where(front == 0, low, high), np.where(front == 0, high, low), front
 
     def tables(self) -> dict[str, PageTable]:
-        """See `KindPage.tables`; also the pairs whose judgments differ, the most divided first."""
+        """See `KindPage.tables`; also the pairs whose judgments differ, most divided first."""
         counts, sizes, names = self.pairs.counts, self.pairs.counts.sum(axis=1), self.task_names
         share = counts / sizes[:, None]
         entropy = -np.where(share > 0, share * np.log(np.where(share > 0, share, 1.0)), 0.0).sum(axis=1)
@@ -172,10 +172,10 @@ class PreferencePage(KindPage):
         divided = self.table_of("divided", values, most, self.pair_details(places[: len(most)]))
         return {**super().tables(), "divided": divided}
 
-    # === What opens under a row ===
+    # === Details under a row ===
 
     def annotator_details(self, codes: list[int]) -> Details:
-        """Answers by the side that the others have ahead, and the least expected judgments."""
+        """Answers by the side that the others rank ahead, and the least expected judgments."""
         table, judged, names = self.table, self.by_others, self.task_names
         annotators, labels, right = table.annotator_ids, table.labels, np.asarray(table.right_ids)
         cells = ((annotators * 2 + ~judged.left_ahead) * 3 + labels)[judged.linked]
@@ -192,9 +192,9 @@ class PreferencePage(KindPage):
             yield {"answers": answers[code], "unexpected": unexpected}
 
     def task_details(self) -> Details:
-        """The tasks that they were compared with most often, and how that went."""
+        """The tasks that each was compared with most often, with the results."""
         pairs, names, scores = self.pairs, self.task_names, np.round(self.aggregation.scores, DIGITS).tolist()
-        sides = np.stack([pairs.lower, pairs.higher], axis=1)  # each pair from either side
+        sides = np.stack([pairs.lower, pairs.higher], axis=1)  # each pair once per task
         order, counts = np.argsort(-pairs.counts.sum(axis=1).repeat(2), kind="stable"), pairs.counts.tolist()
         for rows in rows_of(sides.ravel(), order, self.rows, MOST_VOTES):
             opponents = []
@@ -204,7 +204,7 @@ class PreferencePage(KindPage):
             yield {"opponents": opponents}
 
     def pair_details(self, places: Codes) -> Details:
-        """The two tasks, and who said what: 0 for the first, 1 for the second, 2 equal; whether the first was left."""
+        """The two tasks, and annotators' answers (0 first, 1 second, 2 equal) with whether the first was left."""
         table, pairs = self.table, self.pairs
         judges = rows_of(pairs.of_rows, np.arange(len(table)), places.tolist(), MOST_VOTES)
         for left, right, front, rows in zip(*(side.tolist() for side in self.sides(places)), judges, strict=True):
@@ -219,7 +219,7 @@ class PreferencePage(KindPage):
     # === Figures and verdict ===
 
     def measure_crowd(self) -> None:
-        """Sets the figures of the whole crowd."""
+        """Set the figures of the whole crowd."""
         table, result, pairs, judged, triads = self.table, self.aggregation, self.pairs, self.by_others, self.triads
         counts, sizes, labels = result.annotations_per_task, pairs.counts.sum(axis=1), table.labels
         some, usable = counts > 0, int(judged.usable.sum())
@@ -262,7 +262,7 @@ class PreferencePage(KindPage):
         self.add_facts()
 
     def add_facts(self) -> None:
-        """Which facts have a meaning here, and remarks on them."""
+        """Choose the facts that apply here, and add remarks."""
         overall = self.overall
         counts = {"circular_share": overall["triads"], "consistent_share": overall["both_orders"]}
         counts |= dict.fromkeys(("groups", "group"), overall["groups"] > 1)
@@ -278,7 +278,7 @@ class PreferencePage(KindPage):
         }
 
     def ends(self, name: str) -> str:
-        """The interval of a share."""
+        """Format the interval of a share."""
         low, high = self.overall[f"{name}_low"], self.overall[f"{name}_high"]
         return "" if low is None else f"{100 * low:.1f} to {100 * high:.1f} %"
 
@@ -311,16 +311,16 @@ class PreferencePage(KindPage):
 
     @property
     def labelled(self) -> int:
-        """Tasks that were compared; one at least."""
+        """Number of tasks that were compared, at least one."""
         return max(int(self.overall["tasks_compared"]), 1)
 
     def of_agreement(self) -> Iterable[PageWarning]:
-        """See `KindPage.of_agreement`; also of the order, the graph of pairs, and the sides."""
+        """See `KindPage.of_agreement`; also warnings about the order, the graph of pairs, and the sides."""
         overall, result = self.overall, self.aggregation
         return [*of_order(self.alpha, overall, result), *of_graph(overall), *of_sides(overall, result)]
 
     def of_notes(self) -> Iterable[PageWarning]:
-        """See `KindPage.of_notes`; for several groups a warning tells more than the note."""
+        """See `KindPage.of_notes`; none for several groups, since a warning is more specific."""
         return super().of_notes() if self.overall["groups"] < 2 else []
 
 
@@ -330,7 +330,7 @@ def _ends(share: float, number: int) -> list[float]:
 
 
 def _won(annotations: Annotations) -> Floats:
-    """Judgments that prefer a task, and half of those that call it equal, [N]."""
+    """Number of judgments that prefer each task, plus half of those that call it equal, [N]."""
     left, right, labels, number = annotations.task_ids, annotations.right_ids, annotations.labels, annotations.num_tasks
     assert right is not None
     half = np.where(labels == EQUAL, 0.5, 0.0)
@@ -339,7 +339,7 @@ def _won(annotations: Annotations) -> Floats:
 
 
 def _separation(aggregation: PreferenceAggregation, errors: Floats) -> float | None:
-    """Share of the variance of the scores within groups that is not error; None where it is not known.
+    """Share of the variance of scores within groups that is not error; None where unknown.
 
     One minus the mean squared standard error over the variance: the scale separation reliability of comparative
     judgement (T. Bramley, Paired comparison methods, in: Techniques for monitoring the comparability of examination

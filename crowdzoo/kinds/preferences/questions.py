@@ -1,4 +1,4 @@
-"""What `crowdzoo next` asks about preferences."""
+"""Questions of `crowdzoo next` about preferences."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from crowdzoo.quality.first_round import first_pairs
 from crowdzoo.quality.next_annotation import FEWEST, Gains
 
 PRIOR = 0.25  # information on a score before any answer: that of the methods' default prior
-MOST_TASKS = 500  # that are considered; for more, those with the fewest answers
-SPARE, FEW, MOST_PAIRS = 2, 50, 1000  # pairs for each question, and further ones: some may be answered already
+MOST_TASKS = 500  # tasks considered; if there are more, those with the fewest answers
+SPARE, FEW, MOST_PAIRS = 2, 50, 1000  # pairs per question, additional pairs, and maximum: some may have answers already
 
 
 class PreferenceQuestions(Questions[PreferenceAggregation]):
-    """By the standard errors of the scores; what is asked about is a pair of tasks."""
+    """Choose questions, each about a pair of tasks, by the standard errors of the scores."""
 
     gain_meaning = "by how much the answer lowers the standard errors of the two scores"
     subject = "pairs of tasks"
     about_tasks = False
 
     def first(self, num_tasks: int, most: float, seed: int) -> Codes:
-        """As many pairs as can be answered, so that they link the tasks, [P, 2]."""
+        """As many pairs as can be answered, chosen to connect the tasks, [P, 2]."""
         return first_pairs(num_tasks, max(1, int(most)), seed)
 
     def sides(self, table: Annotations, rows: Codes, num_tasks: int) -> Codes:
@@ -34,7 +34,7 @@ class PreferenceQuestions(Questions[PreferenceAggregation]):
         return np.stack(np.divmod(table.tasks[rows], num_tasks), axis=1)
 
     def skills(self, result: PreferenceAggregation, places: list[int] | slice) -> Floats:
-        """Slope of an annotator, and probability that the answer follows the scores, [R, 2]; 1 where not fitted."""
+        """Slope of each annotator, and probability that an answer follows the scores, [R, 2]; 1 where not fitted."""
         ones = np.ones(len(result.annotators))
         return np.stack([ones if each is None else each for each in (result.slopes, result.shares)], axis=1)
 
@@ -43,11 +43,11 @@ class PreferenceQuestions(Questions[PreferenceAggregation]):
     ) -> Opened:
         """See `Questions.opened`; a task of the table is a pair, named left x N + right by the codes of both.
 
-        Pairs are chosen one after the other: each is the one that reduces the sum of the standard errors of all scores
-        most, given those before it, where a usual annotator answers. An answer with information w on the difference
-        d = s_i - s_j takes w u u' / (1 + w d'u) off the covariance C, with u = C d (a rank-one update); the sum of
-        standard errors falls by half of what each variance loses over its standard error, to first order. Two groups of
-        tasks that no comparison links are not compared with each other.
+        Pairs are chosen one by one: each is the one whose answer by a typical annotator reduces the sum of the standard
+        errors of all scores most, given the pairs before it. An answer with information w on the difference d = s_i -
+        s_j takes w u u' / (1 + w d'u) off the covariance C, with u = C d (a rank-one update). To first order, the sum
+        of standard errors decreases by half of each variance's reduction divided by its standard error. Tasks of groups
+        that no comparison links are not paired.
         """
         size, tasks = crowd.num_tasks, np.sort(np.argsort(result.annotations_per_task, kind="stable")[:MOST_TASKS])
         covariance, gap = (
@@ -60,10 +60,10 @@ class PreferenceQuestions(Questions[PreferenceAggregation]):
         pairs, counts = np.unique(answers[0], return_counts=True)
         everybody = np.isin(tasks[:, None] * size + tasks, pairs[counts >= crowd.num_annotators])
         groups, compared = result.groups[tasks], result.annotations_per_task[tasks] > 0
-        apart = (groups[:, None] != groups) & compared[:, None] & compared  # such as arguments on two topics
+        apart = (groups[:, None] != groups) & compared[:, None] & compared  # for example, arguments on two topics
         possible = np.triu(~(everybody | apart | (sure[tasks][:, None] & sure[tasks])), 1)
         chosen = np.zeros((min(SPARE * number + FEW, MOST_PAIRS, int(possible.sum())), 2), np.int64)
-        facts = np.zeros((len(chosen), 3))  # gap of a pair, variance of it, half of all variances' slopes
+        facts = np.zeros((len(chosen), 3))  # gap of a pair, its variance, half of all variances' slopes
         for row in range(len(chosen)):
             halves = 0.5 / np.sqrt(np.diag(covariance))
             spread, slope = _between(covariance), _between(covariance @ (halves[:, None] * covariance))
@@ -73,7 +73,7 @@ class PreferenceQuestions(Questions[PreferenceAggregation]):
             moved = covariance[left] - covariance[right]
             covariance -= np.outer(moved, moved) * (usual[place] / (1 + usual[place] * spread[place]))
         first, second = tasks[chosen].T
-        turned = (first + second) % 2 == 1  # each task is on the left about as often as on the right
+        turned = (first + second) % 2 == 1  # each task is about as often on the left as on the right
         names, keys = np.where(turned, second * size + first, first * size + second), first * size + second
         order = np.argsort(keys)
         known = np.isin(answers[0], keys)
@@ -89,11 +89,11 @@ class PreferenceQuestions(Questions[PreferenceAggregation]):
         return Opened(table, reduced, np.zeros(len(names), bool))
 
     def gains(self, result: PreferenceAggregation, skills: Floats, crowd: Annotations) -> Gains:
-        """How much answers reduce the sum of standard errors, log odds; for pairs, see `opened`."""
+        """Expected decrease in the sum of standard errors, log odds, for answers to pairs; see `opened`."""
         return self.opened(result, skills, crowd, np.zeros(crowd.num_tasks, bool), MOST_PAIRS).gains
 
     def find_sure(self, result: PreferenceAggregation, least: float, crowd: Annotations) -> Flags:
-        """Tasks with two answers or more that are above the next and below the one before with this probability."""
+        """Tasks with at least two answers whose order to both neighbours has at least this probability."""
         errors = result.standard_errors(crowd)
         order = np.lexsort((-result.scores, result.groups))
         gaps = -np.diff(result.scores[order]) / np.hypot(errors[order][1:], errors[order][:-1])
@@ -104,13 +104,13 @@ class PreferenceQuestions(Questions[PreferenceAggregation]):
         return np.asarray(sure & ~np.isnan(errors) & (result.annotations_per_task >= FEWEST))
 
     def answers(self, crowd: Annotations) -> tuple[Codes, Codes, Codes]:
-        """See `Questions.answers`; the question is a pair, whichever side its tasks are on."""
+        """See `Questions.answers`; a question is a pair, regardless of sides."""
         _, pairs, answers = pairs_either_way(crowd)
         return pairs, crowd.annotator_ids, answers
 
 
 def _covariance(result: PreferenceAggregation, skills: Floats, crowd: Annotations, tasks: Codes) -> Floats:
-    """Of the scores of some tasks given the annotators, by the information of the answers, [M, M]."""
+    """Covariance of some tasks' scores given the annotators, from the information of the answers, [M, M]."""
     place = np.full(crowd.num_tasks, -1)
     place[tasks] = np.arange(len(tasks))
     left, right = crowd.task_ids, np.asarray(crowd.right_ids)
@@ -124,13 +124,13 @@ def _covariance(result: PreferenceAggregation, skills: Floats, crowd: Annotation
 
 
 def _information(gap: Floats, slope: Floats, share: Floats) -> Floats:
-    """Fisher's information on a difference of scores of an answer to it; who does not follow them guesses."""
+    """Fisher information of an answer on the difference of scores; answers not following scores are guesses."""
     follows = expit(slope * gap)
     prefers = share * follows + (1 - share) / 2
     return np.asarray((share * slope * follows * (1 - follows)) ** 2 / np.maximum(prefers * (1 - prefers), 1e-12))
 
 
 def _between(matrix: Floats) -> Floats:
-    """The quadratic form of the difference of each two tasks, [M, M]."""
+    """Quadratic form of the difference of each two tasks, [M, M]."""
     diagonal = np.diag(matrix)
     return np.asarray(diagonal[:, None] + diagonal - 2 * matrix)

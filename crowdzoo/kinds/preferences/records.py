@@ -1,4 +1,4 @@
-"""Pairs of tasks that annotators compared, as tf.Examples: from their files, and back into arrays for training."""
+"""Pairs of tasks as tf.Examples: created from annotators' files, and read back into arrays for training."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,12 +33,12 @@ from crowdzoo.training.settings import InstanceSettings, Settings
 
 _SPLIT_BY_TASKS = "A pair of two tasks of train is trained on, one with a task of eval is evaluated with."
 _READ = 1024
-_ASKED = 256  # most pairs about which models are asked at a time
-_LEAST = 1e-7  # probability that counts for an answer that a model calls impossible
+_ASKED = 256  # pairs per request to models
+_LEAST = 1e-7  # minimum probability of an answer, for models that call it impossible
 
 
 def pair_names(annotations: Annotations) -> list[str]:
-    """Names of the pairs of `annotations.pairs()`: JSON of the names of the tasks on the left and on the right."""
+    """Names of the pairs of `annotations.pairs()`: JSON lists of the left and the right task's name."""
     tasks = name_texts(annotations.tasks)
     return [_pair_name(tasks[left], tasks[right]) for left, right in annotations.pairs()[0].tolist()]
 
@@ -48,10 +48,10 @@ def _pair_name(left: str, right: str) -> str:
 
 
 def _known_pairs(options: GenOptions, instances: Instances, crowd: Annotations) -> dict[tuple[int, int], int]:
-    """What the file of gold pairs says: rows of the instances on the left and on the right -> code of the answer.
+    """Gold pairs from their file: rows of the left and right instance -> code of the answer.
 
     Raises:
-        DataError: as the reader.
+        DataError: see `read_gold_pairs`.
     """
     path = options.get("gold")
     if not path:
@@ -63,7 +63,7 @@ def _known_pairs(options: GenOptions, instances: Instances, crowd: Annotations) 
 
 
 def _better(pair: tuple[int, int], known: dict[tuple[int, int], int], scores: np.ndarray) -> int:
-    """Code of the answer that is true of a pair, from gold of it in either order, else from true scores; or -1."""
+    """Code of the true answer to a pair, from its gold in either order or else from true scores; -1 if unknown."""
     left, right = pair
     if pair in known:
         return known[pair]
@@ -76,12 +76,12 @@ def _better(pair: tuple[int, int], known: dict[tuple[int, int], int], scores: np
 
 @dataclass(frozen=True)
 class ReadPairs:
-    """Pairs read back from Examples.
+    """Pairs read from Examples.
 
     Attributes:
-        instances: of the tasks that occur, each once.
+        instances: instances of the tasks that occur, each once.
         annotations: kind "preference"; task code i is row i of the instances.
-        posteriors: what the aggregation found of each pair of `annotations.pairs()`, float32 [P, 3].
+        posteriors: posteriors of the aggregation for each pair of `annotations.pairs()`, float32 [P, 3].
     """
 
     instances: Instances
@@ -90,14 +90,14 @@ class ReadPairs:
 
 
 def read_pairs(patterns: Sequence[str], info: DatasetInfo) -> ReadPairs:
-    """Reads the split train that CrowdAggregator wrote, whole.
+    """Read the complete split train written by CrowdAggregator.
 
     Args:
         patterns: patterns of gzipped TFRecord files.
         info: result of `read_dataset_info`.
 
     Raises:
-        FileNotFoundError: no file fits.
+        FileNotFoundError: no file matches.
     """
     features = {"task": tf.io.FixedLenFeature([], tf.string), **SAID}
     row_of: dict[str, int] = {}
@@ -124,7 +124,7 @@ def read_pairs(patterns: Sequence[str], info: DatasetInfo) -> ReadPairs:
 
 
 def _named(sides: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs of the signature "pairs" by their names."""
+    """Inputs of the signature "pairs" by name."""
     return {
         input_name(side, name): values
         for side, part in sides.items()
@@ -133,26 +133,25 @@ def _named(sides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class PreferenceRecords(Records):
-    """Pairs of tasks that annotators compared."""
+    """Pairs of tasks compared by annotators."""
 
     def read(self, options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
-        """Reads instances and which of two of them annotators prefer.
+        """Read instances and annotators' preferences between two of them.
 
         The Example of a pair has `task` (bytes, see `pair_names`), the instances `left` and `right` (see
-        `add_instance`), `annotator_ids`, `annotator_labels`, and where known `gold` (int64 code). Tasks are split, not
-        pairs: a pair of two tasks of train is trained on, and one with a task of eval is evaluated with, so that one
-        side at least is new.
+        `add_instance`), `annotator_ids`, `annotator_labels`, and, if known, `gold` (int64 code). Tasks are split, not
+        pairs: pairs of two tasks of train are used for training, and those with a task of eval for evaluation, so that
+        at least one side is new.
 
-        Gold is that of the file of gold pairs, in either order; where that is silent, the column gold of the instances,
-        which has true scores.
+        Gold is from the file of gold pairs, in either order, or else from the instances' column gold of true scores.
 
         Args:
             options: settings of AnnotationExampleGen.
             rejects: path of the file of rejected rows.
-            folder: an empty one, which holds instances until their Examples are made.
+            folder: empty folder for instances until their Examples are created.
 
         Raises:
-            DataError: as the readers; or tasks without instances, or nothing to learn from.
+            DataError: invalid files, tasks without instances, or no training labels.
         """
         crowd = read_annotations(options, rejects)
         instances = read_instances_of(options, crowd, folder)
@@ -185,7 +184,7 @@ class PreferenceRecords(Records):
 
         classes = [str(name) for name in np.asarray(crowd.classes)]
         pair_split = np.where(held[rows].any(axis=1), "eval", "train")
-        # the two orders of a pair are two Examples with the same gold
+        # both orders of a pair are Examples with the same gold
         known_pairs = np.unique(np.sort(rows, axis=1)[np.array(better) >= 0], axis=0)
         of_eval = int(held[known_pairs].any(axis=1).sum())
         num_gold = dict(zip(SPLITS, (len(known_pairs) - of_eval, of_eval), strict=True))
@@ -202,13 +201,13 @@ class PreferenceRecords(Records):
         )
 
     def select(self, crowd: Annotations, names: list[str]) -> Annotations:
-        """See `Records.select`; for some pairs, and the tasks that these compare."""
+        """See `Records.select`; selects pairs and their tasks."""
         judged = is_among(np.array(pair_names(crowd), object), names)
         chosen = crowd.select_rows(judged[crowd.pairs()[1].task_ids])
         return chosen.select_tasks(chosen.redundancy > 0)
 
     def train(self, settings: Settings, files: TrainingFiles) -> Trained:
-        """Trains a reward model on pairs, which are read whole; each instance is held once.
+        """Train a reward model on pairs, which are read completely; each instance is in memory once.
 
         Args: see `Records.train`.
         """
@@ -220,18 +219,18 @@ class PreferenceRecords(Records):
         return Trained(model, model.history, encoder, take_rows(pairs.instances.values, slice(WARMUP)))
 
     def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
-        """Scores of reward models on the pairs whose answer is known, and on the annotators' preferences of all pairs.
+        """Score reward models on pairs with a known answer, and on the annotators' preferences on all pairs.
 
         Args: see `Records.model_scores`.
 
         Returns:
             See `Records.model_scores`; tasks are pairs. `log_likelihood` is the mean log probability of the
-            annotators' preferences by the signature "pairs", nats; None if missing. `by_task` is about the
-            pairs whose known answer is left or right.
+            annotators' preferences by the signature "pairs", nats; None if missing. `by_task` covers the pairs whose
+            known answer is left or right.
 
         Raises:
             FileNotFoundError: no file fits.
-            ServingError: a model that does not load, or does not take these instances.
+            ServingError: a model that does not load or does not accept these instances.
             ValueError: no known answer is left or right.
         """
         scorers = {name: load_predictor(folder) for name, folder in models.items()}
@@ -261,7 +260,7 @@ class PreferenceRecords(Records):
         return scored_models(SCORING, models, preferences, answers, further)
 
     def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
-        """Each split by its own preferences alone; the answers are those to the pairs that were compared.
+        """Fit to each split separately; the answers are those to the compared pairs.
 
         A pair without preferences has equal probabilities.
 

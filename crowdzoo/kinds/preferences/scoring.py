@@ -1,4 +1,4 @@
-"""How scores of tasks are compared with preferences, and with true scores."""
+"""Comparison of tasks' scores with preferences and with true scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AT_ONCE = 1 << 24  # pairs
 
 
 class PairScoring(Scoring[Annotations, Floats]):
-    """Gold is preferences, whose tasks are N; answers are scores of these tasks, [N]. A preference is a task here."""
+    """Gold is preferences between N tasks; answers are scores of the tasks, [N]. Preferences count as tasks."""
 
     metric, metric_title = "pair_accuracy", "share of pairs"
 
@@ -23,7 +23,7 @@ class PairScoring(Scoring[Annotations, Floats]):
         return gold.labels < 2
 
     def sums(self, gold: Annotations, answers: Floats) -> Sums:
-        """Of the preferences for left or right, whether the better task has the higher score; equal ones count half."""
+        """Whether the better task of each preference for a side has the higher score; equal scores count half."""
         shares = pairs_in_order(gold, answers)
         return shares, np.ones(len(shares))
 
@@ -36,7 +36,7 @@ class PairScoring(Scoring[Annotations, Floats]):
         return {"pair_accuracy": pair_accuracy(gold, answers)}
 
     def rows(self, gold: Annotations, answers: Floats, split: str = "") -> Rows:
-        """Share of preferences; no row without any for left or right. `split` is the row's name."""
+        """Share of preferences; no row without preferences for left or right. `split` is the row's name."""
         number = int(self.known(gold).sum())
         if not number:
             return []
@@ -44,7 +44,7 @@ class PairScoring(Scoring[Annotations, Floats]):
 
 
 class OrderScoring(Scoring[Floats, Floats]):
-    """Gold is true scores, [N], NaN where unknown; answers are [n, 2], scores of tasks and the group of each.
+    """Gold is true scores, [N], NaN where unknown; answers are scores of tasks and their groups, [n, 2].
 
     Scores are compared within a group.
     """
@@ -57,7 +57,7 @@ class OrderScoring(Scoring[Floats, Floats]):
         return ~np.isnan(gold)
 
     def sums(self, gold: Floats, answers: Floats) -> Sums:
-        """Of each task the other ones in its group that are on the correct side of it, and that gold tells apart."""
+        """For each task, how many others of its group are on its correct side, and how many differ from it in gold."""
         scores, groups = answers.T
         sums = []
         for some in np.array_split(np.arange(len(gold)), 1 + len(gold) ** 2 // AT_ONCE):
@@ -69,12 +69,12 @@ class OrderScoring(Scoring[Floats, Floats]):
         return totals, weights
 
     def score(self, gold: Floats, answers: Floats) -> Scores:
-        """Spearman's rho, the mean of the groups; NaN where no group has different scores."""
+        """Spearman's rho, mean over groups; NaN if no group has different scores."""
         correlations = self._correlations(gold, answers)
         return {"rho": float(np.mean(correlations)) if correlations else np.nan}
 
     def rows(self, gold: Floats, answers: Floats, split: str = "") -> Rows:
-        """Spearman's rho; for a model only where gold differs."""
+        """Spearman's rho; for a model, only if gold differs."""
         prefix, number = f"{split} " if split else "", f"{len(gold):,} tasks with gold"
         correlations = self._correlations(gold, answers)
         if split and not correlations and len(gold) > 1 and np.ptp(gold) > 0:

@@ -1,4 +1,4 @@
-"""Warnings of a page on preferences: of their order, of the graph of pairs, and of the sides on which tasks stood."""
+"""Warnings of a page on preferences, about the order, the graph of pairs, and the sides."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from crowdzoo.kinds.page_parts import Figures, PageWarning, above_chance, percen
 from crowdzoo.kinds.preferences.judged import ONE_SIDE
 from crowdzoo.quality.krippendorff import Alpha
 
-LEAST_COMPARED = 5  # judgments of a task; with fewer, the warning counts it
+LEAST_COMPARED = 5  # judgments per task; tasks with fewer are counted in a warning
 LEAST_TRIADS = 20
 CIRCLES, MANY_CIRCLES = 0.15, 0.2  # share of circular triads from which the page warns; 0.25 is chance
-LEANS, CROWD_LEANS = 0.1, 0.05  # distance of the crowd's share of left from one half: serious, and to check
-MIXED = 0.1  # distance of that share from one half, up to which the sides are mixed
+LEANS, CROWD_LEANS = 0.1, 0.05  # distance of the crowd's share of left from one half: serious, and notable
+MIXED = 0.1  # distance of that share from one half, up to which sides are mixed
 CONSISTENT = 0.8  # share of pairs with the same answer in both orders, below which the page warns
 SEPARATE, HALF = 0.7, 0.5  # share of the variance of the scores that is not error, below which the page warns
 
 
 def of_order(alpha: Alpha | None, overall: Figures, aggregation: PreferenceAggregation) -> Iterator[PageWarning]:
-    """Agreement on pairs, with the order by the others, and what error is in the scores."""
+    """Warnings about agreement on pairs, agreement with the order of the others, and error of the scores."""
     low = overall["order_agreement_low"]
     if alpha is None and overall["agreement"] is not None:
         yield warning("pairs-equal", True)
@@ -36,7 +36,7 @@ def of_order(alpha: Alpha | None, overall: Figures, aggregation: PreferenceAggre
         yield warning("order-by-chance", True)
     separation = overall["separation"]
     one_sided = overall["one_sided"] is not None and aggregation.position_biases() is not None
-    if separation is not None and separation < SEPARATE and not one_sided:  # that warning says why
+    if separation is not None and separation < SEPARATE and not one_sided:  # the one-sided warning explains it
         yield warning("scores", separation < HALF, share=percent(1 - separation))
     share, triads = overall["circular_share"], overall["triads"]
     if share is not None and triads >= LEAST_TRIADS and share >= CIRCLES:
@@ -44,7 +44,7 @@ def of_order(alpha: Alpha | None, overall: Figures, aggregation: PreferenceAggre
 
 
 def of_graph(overall: Figures) -> Iterator[PageWarning]:
-    """Groups that nothing links, and tasks with few comparisons."""
+    """Warnings about unlinked groups, and tasks with few comparisons."""
     compared = max(overall["tasks_compared"], 1)
     if overall["groups"] > 1:
         yield warning("groups", True, groups=overall["groups"])
@@ -57,7 +57,7 @@ def of_graph(overall: Figures) -> Iterator[PageWarning]:
 
 
 def of_sides(overall: Figures, aggregation: PreferenceAggregation) -> Iterator[PageWarning]:
-    """A crowd that prefers a side, and annotators who answer by it."""
+    """Warnings about a crowd that prefers a side, and annotators who answer by side."""
     ahead = overall["left_ahead"]
     fix = "show each pair in both orders, or put the sides of half of the pairs the other way round at random"
     if (share := overall["one_sided"]) is not None:
@@ -67,7 +67,7 @@ def of_sides(overall: Figures, aggregation: PreferenceAggregation) -> Iterator[P
     if ahead is not None and not ONE_SIDE <= ahead <= 1 - ONE_SIDE:
         side, share = ("left", ahead) if ahead > 0.5 else ("right", 1 - ahead)
         yield warning("better-on-a-side", True, side=side, share=percent(share), fix=fix)
-    # Annotators who answer by the side have a warning of their own: where there are others, these decide
+    # Annotators who answer by side have their own warning; if there are others, those decide here
     deciding = "left_share" if overall["left_share_of_others"] is None else "left_share_of_others"
     if _leans(overall, "left_share") and _leans(overall, deciding):
         left, rest = overall["left_share"], overall[deciding]
@@ -88,6 +88,6 @@ def of_sides(overall: Figures, aggregation: PreferenceAggregation) -> Iterator[P
 
 
 def _leans(overall: Figures, name: str) -> bool:
-    """Whether a share of left differs from one half clearly, and by enough to matter."""
+    """Whether a share of left differs from one half significantly and by enough to matter."""
     share, low, high = overall[name], overall[f"{name}_low"], overall[f"{name}_high"]
     return share is not None and not low <= 0.5 <= high and abs(share - 0.5) >= CROWD_LEANS

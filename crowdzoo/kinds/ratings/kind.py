@@ -1,4 +1,4 @@
-"""Ratings: one number for each task."""
+"""Ratings: one number per task."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ NO_SCALE = "an end of a scale of ratings belongs to --kind regression."
 
 
 class RatingAggregating(Aggregating[Annotations, "RatingAggregation", Floats]):
-    """Results have an estimate for each task."""
+    """Results have one estimate per task."""
 
     def rows(self, result: RatingAggregation, crowd: Annotations, gold: Floats | None, used_gold: bool) -> Rows:
-        """Range of the estimates and of the annotators' biases, and the errors against gold."""
+        """Ranges of estimates and of annotators' biases, and errors against gold."""
         rows = [("estimates", _span(result.estimates))] if len(crowd) else []
         if result.biases is not None:
             rows.append(("annotators' biases", _span(result.biases)))
         return rows if gold is None else rows + SCORING.rows_of_known(gold, result.estimates)
 
     def consensus(self, result: RatingAggregation, crowd: Annotations, tasks: Codes) -> Iterable[tuple[float, float]]:
-        """Estimates; those are sure whose standard errors are small next to the spread of the estimates."""
+        """Estimates; certainty depends on the standard error relative to the spread of the estimates."""
         estimates = result.estimates[tasks]
         spread = max(estimates.std(), 1e-9) if len(tasks) else 1.0
         return zip(estimates.tolist(), 1 - result.standard_errors[tasks] / spread, strict=True)
 
 
 class RatingTraining(Training[Annotations, "RatingAggregation", Floats]):
-    """Models are regressors of instances of any kind."""
+    """Models are regressors for any kind of instances."""
 
     fit_aggregated = "CrowdModel(base).fit(x, result.estimates)"
     starts_warm = True
 
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Floats:
-        """True ratings, [N], NaN where the table does not know."""
+        """True ratings, [N], NaN where the table has none."""
         return table.gold_ratings(path)
 
     def targets(self, result: RatingAggregation, annotations: Annotations) -> Floats:
-        """Estimates, [N]; NaN where nobody rated: the estimate there is the others' mean, nothing to learn."""
+        """Estimates, [N]; NaN for tasks without ratings, whose estimate is just the mean of the others."""
         return np.where(annotations.redundancy > 0, result.estimates, np.nan)
 
 
@@ -61,7 +61,7 @@ def _span(values: Floats) -> str:
     return f"{values.min():.4g} to {values.max():.4g}, mean {values.mean():.4g}"
 
 
-# Gold is true ratings, [N], NaN where they are unknown
+# Gold is true ratings, [N], NaN where unknown
 READING = Reading[Annotations, Floats](REGRESSION, "ratings", read_gold_ratings)
 AGGREGATING = RatingAggregating(REGRESSION, "rating-em")
 RATINGS = Kind(

@@ -1,4 +1,4 @@
-"""How methods for ratings are compared."""
+"""Comparison of methods for ratings."""
 
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from crowdzoo.training.methods import AGGREGATED
 
 
 class RatingMeasure(Measure[Annotations, RatingAggregation]):
-    """By the mean absolute error, negative, in the labels' unit. A row of answers has a task's rating."""
+    """Compare by the negative mean absolute error, in the labels' unit. A row of answers has a task's rating."""
 
     scoring = SCORING
     title = "mean absolute error, negative"

@@ -1,4 +1,4 @@
-"""RatingPage: what the page of a report says of a crowd that gives ratings."""
+"""RatingPage: page of a report on ratings."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.figures import NORMAL_975, interval
 from crowdzoo.quality.intraclass import intraclass_correlations
 
-MOST_FAR = 10  # of an annotator
-LARGE_BIAS = 0.75  # of the median error without bias, from which a bias is noted
-NOISY = 2.0  # times the median error, from which an annotator is noted
-SURELY = 3.3  # and how many of its own standard errors: one of a thousand has it by chance
+MOST_FAR = 10  # shown per annotator
+LARGE_BIAS = 0.75  # ratio to the median error without bias, from which a bias is noted
+NOISY = 2.0  # ratio to the median error, from which an annotator is noted
+SURELY = 3.3  # standard errors required in addition; 1 in 1,000 exceeds this by chance
 ICC = {f"icc_{form}{end}": f"ICC({form},{end or 1})" for form in (1, 2, 3) for end in ("", "k")}  # key -> name
 
 
 class RatingPage(KindPage):
-    """What the page of a report says of a crowd that gives ratings."""
+    """Page of a report on ratings."""
 
     kind, labels, subject = "regression", REGRESSION, "ratings"
     own_columns = read_columns(__package__)
@@ -59,7 +59,7 @@ class RatingPage(KindPage):
         self.overrides = {"bias": {"scale": scale_of(self.annotators, "bias")}}
 
     def measure_intraclass(self) -> None:
-        """Sets the intraclass correlations, and what they were computed from."""
+        """Set the intraclass correlations, and the counts that they are based on."""
         sizes = self.table.redundancy
         several, whole = sizes[sizes > 1], int((sizes == self.table.num_annotators).sum())
         defined = len(several) > 1 and len(np.unique(self.table.labels[(sizes > 1)[self.table.task_ids]])) > 1
@@ -75,7 +75,7 @@ class RatingPage(KindPage):
                 self.remarks[key] = "needs two tasks that all annotators rated" if whole < 2 else "not defined"
 
     def measure_annotators(self) -> None:
-        """Sets the table of annotators."""
+        """Set the table of annotators."""
         table, result = self.table, self.aggregation
         annotators, ratings, number = table.annotator_ids, table.labels, table.num_annotators
         counts = np.bincount(annotators, minlength=number)
@@ -93,7 +93,7 @@ class RatingPage(KindPage):
         if result.precisions is not None:
             columns["error"] = error = 1 / np.sqrt(result.precisions)
             usual_error = np.median(error[counts >= FEW]) if (counts >= FEW).any() else np.inf
-            surely = 1 - NORMAL_975 / np.sqrt(2 * np.maximum(counts, 1))  # lower end of a standard deviation
+            surely = 1 - NORMAL_975 / np.sqrt(2 * np.maximum(counts, 1))  # for the lower end of a standard deviation
             noisy = (counts >= FEW) & (error * surely > NOISY * usual_error)
         if result.biases is not None:
             width = np.full(number, np.nan)
@@ -119,7 +119,7 @@ class RatingPage(KindPage):
         self.annotators = self.of_annotators(counts, shared, marks, copies=copied, differs=differs, **columns)
 
     def annotator_details(self, codes: list[int]) -> Details:
-        """The tasks whose rating is farthest from the estimate and the annotator's bias."""
+        """Tasks whose rating is farthest from the estimate plus the annotator's bias."""
         table, result = self.table, self.aggregation
         annotators, tasks, ratings = table.annotator_ids, table.task_ids, table.labels
         far = np.abs(ratings - (0.0 if result.biases is None else result.biases[annotators]) - result.estimates[tasks])
@@ -130,7 +130,7 @@ class RatingPage(KindPage):
         ]
 
     def task_details(self) -> Details:
-        """Who said what."""
+        """Annotators' ratings."""
         return [{"voters": voters} for voters in self.voters(float)]
 
     def model_answers(self, predictions: Any) -> ModelAnswers:
@@ -156,10 +156,10 @@ class RatingPage(KindPage):
 
 
 def _correlations(annotations: Annotations, families: Codes) -> tuple[Floats, Codes]:
-    """Correlation of each annotator's ratings with the mean of the others', [R], and of how many, int64 [R].
+    """Correlation of each annotator's ratings with the others' mean, [R], and number of ratings in it, int64 [R].
 
-    The others are those from outside of the annotator's family of copies, see `copy_families`.
-    NaN where it is not defined: fewer than four ratings of tasks that others rated, too, or all of them equal.
+    The others exclude the annotator's family of copies, see `copy_families`. NaN where undefined: fewer than four
+    ratings of tasks that others also rated, or all of them equal.
     """
     tasks, annotators = annotations.task_ids, annotations.annotator_ids
     ratings, number = annotations.labels, annotations.num_annotators

@@ -1,4 +1,4 @@
-"""What `crowdzoo next` asks about ratings."""
+"""Questions of `crowdzoo next` about ratings."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from crowdzoo.quality.next_annotation import FEWEST, LEAST, Gains
 
 
 class RatingQuestions(Questions[RatingAggregation]):
-    """By the standard errors of the estimates."""
+    """Choose questions by the standard errors of the estimates."""
 
     gain_meaning = "by how much the answer lowers the standard error of the estimate, in the unit of the ratings"
 
     def skills(self, result: RatingAggregation, places: list[int] | slice) -> Floats:
-        """Share of the variance of an annotator's ratings that the truth makes up, [R]."""
+        """Share of the variance of each annotator's ratings that is due to the truth, [R]."""
         return result.skills
 
     def gains(self, result: RatingAggregation, skills: Floats, crowd: Annotations) -> Gains:
-        """How much a rating is expected to reduce the standard error of the task's estimate, in the labels' unit.
+        """Expected decrease in the standard error of the task's estimate by a rating, in the labels' unit.
 
-        An estimate of variance v and a rating of variance e about the truth together have 1 / (1 / v + 1 / e). With V,
-        the variance of the estimates, a skill of s is e = V (1 - s) / s.
+        Combining an estimate of variance v and a rating with error variance e gives variance 1 / (1 / v + 1 / e). With
+        V the variance of the estimates, a skill s means e = V (1 - s) / s.
         """
         shares = np.clip(skills, LEAST, 1 - LEAST)
         precisions = shares / (1 - shares) / max(float(np.var(result.estimates)), LEAST)
@@ -37,7 +37,7 @@ class RatingQuestions(Questions[RatingAggregation]):
         return reduced
 
     def find_sure(self, result: RatingAggregation, least: float, crowd: Annotations) -> Flags:
-        """Tasks with two ratings or more whose error makes up no more than the rest of the estimates' variance."""
+        """Tasks with at least two ratings whose error variance is at most 1 - `least` of the estimates' variance."""
         spread = max(float(np.var(result.estimates)), LEAST)
         reliable = 1 - result.standard_errors**2 / spread >= least
         return np.asarray(reliable & (result.annotations_per_task >= FEWEST))

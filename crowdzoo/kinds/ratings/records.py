@@ -21,7 +21,7 @@ class RatingRecords(Records):
         return instance_scores(SCORING, models, files, info, "value", tf.float32)
 
     def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
-        """Each split by its own ratings alone; a task without ratings has the mean of train's estimates.
+        """Fit to each split separately; tasks without ratings get the mean of train's estimates.
 
         Args: see `Records.aggregate`.
         """

@@ -1,4 +1,4 @@
-"""How ratings are compared with gold."""
+"""Comparison of ratings with gold."""
 
 from __future__ import annotations
 

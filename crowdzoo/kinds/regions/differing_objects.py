@@ -9,27 +9,27 @@ from scipy.spatial.distance import cdist
 
 from crowdzoo.data.regions import MarkedImage, mask_tools, radius_of
 
-SAME_OBJECT, SAME_EXTENT = 0.2, 0.5  # overlap of two regions of one object, and from where their extent is the same
+SAME_OBJECT, SAME_EXTENT = 0.2, 0.5  # overlaps from which regions are the same object, and have the same extent
 
 Difference = tuple[str, str | None, str | None, float | None, float]
 
 
 def differing_objects(labels: MarkedImage, model: MarkedImage, distance: float | None = None) -> list[Difference]:
-    """Objects on which two sets of regions of an image differ, of any class.
+    """Find objects, of any class, on which two sets of regions of an image differ.
 
-    Regions are matched one to one: as many of the same class as can be, then those that overlap most. Objects that
-    only one side has, of another class and of another extent are the errors that ObjectLab looks for (Tkachenko,
-    Thyagarajan and Mueller, ObjectLab: automated diagnosis of mislabeled images in object detection data, 2023).
+    Regions are matched one to one: as many as possible of the same class, then by largest overlap. Objects on only one
+    side, of another class and of another extent are the errors that ObjectLab looks for (Tkachenko, Thyagarajan and
+    Mueller, ObjectLab: automated diagnosis of mislabeled images in object detection data, 2023).
 
     Args:
         labels: aggregated regions.
-        model: regions of a model, of an image of the same size.
-        distance: of two points that are one object, in pixels; None: see `radius_of`.
+        model: regions of a model, for an image of the same size.
+        distance: maximum distance of points of the same object, in pixels; None: see `radius_of`.
 
     Returns:
-        For each such object what differs, its class in `labels` and by the model (None: no region), the overlap of the
-        two regions, and how certain it is that they differ, from 0 to 1: the score of a region that only one side has
-        (1 without a score), for another class overlap times the model's score, for another extent 1 - overlap.
+        For each such object, the difference, its class in `labels` and by the model (None: no region), the overlap of
+        the two regions, and the certainty of the difference, from 0 to 1: the score of a region on only one side (1
+        without a score), overlap times the model's score for another class, 1 - overlap for another extent.
     """
     overlaps = _overlaps(labels, model, distance)
     names = [np.array([region.label for region in image.regions], object) for image in (labels, model)]
@@ -52,7 +52,7 @@ def differing_objects(labels: MarkedImage, model: MarkedImage, distance: float |
 
 
 def _overlaps(labels: MarkedImage, model: MarkedImage, distance: float | None) -> NDArray[np.float64]:
-    """Intersection over union of each region with each of the model's, [n, m]; for points 1 - distance / `distance`."""
+    """Intersection over union of regions with the model's, [n, m]; for points, 1 - distance / `distance`."""
     shape = len(labels.regions), len(model.regions)
     if not min(shape):
         return np.zeros(shape)

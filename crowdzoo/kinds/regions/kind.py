@@ -1,4 +1,4 @@
-"""Regions of images: masks, boxes and points that annotators marked."""
+"""Regions of images: masks, boxes and points marked by annotators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class RegionAggregating(Aggregating[Annotations, "RegionAggregation", Objects]):
-    """Results have regions for each image."""
+    """Results have regions per image."""
 
     def consensus(
         self, result: RegionAggregation, crowd: Annotations, tasks: Codes
@@ -40,7 +40,7 @@ class RegionAggregating(Aggregating[Annotations, "RegionAggregation", Objects]):
         return ((result.marked[task], result.confidence[task]) for task in tasks.tolist())
 
     def rows(self, result: RegionAggregation, crowd: Annotations, gold: Objects | None, used_gold: bool) -> Rows:
-        """Regions, confidence, and how regions compare with gold."""
+        """Number of regions, confidence, and comparison with gold."""
         number = sum(len(image.regions) for image in result.marked if image is not None)
         rows = [("regions", f"{number:,}"), ("mean confidence", f"{result.confidence.mean():.3f}")]
         if gold is None:
@@ -50,13 +50,13 @@ class RegionAggregating(Aggregating[Annotations, "RegionAggregation", Objects]):
 
 
 class RegionTraining(Training[Annotations, "RegionAggregation", Objects]):
-    """Models are networks for masks."""
+    """Models are segmentation networks."""
 
     fit = "CrowdModel(base, {layer}).fit(x, masks)"
     fit_aggregated = "CrowdModel(base).fit(x, masks)"
 
     def split_method(self, method: str) -> tuple[str, str | None]:
-        """See `Training.split_method`; "aggregated" are masks of STAPLE (docs/papers/zhang.md)."""
+        """See `Training.split_method`; "aggregated" uses masks of STAPLE (docs/papers/zhang.md)."""
         return super().split_method("staple" if method == AGGREGATED else method)
 
     def class_names(self, annotations: Annotations) -> list[str]:
@@ -89,7 +89,7 @@ class RegionTraining(Training[Annotations, "RegionAggregation", Objects]):
         return train_masks(settings, images, crowd, class_names(crowd), regions, **how)
 
     def answers(self, model: CrowdModel, x: Examples, annotations: Annotations, gold: Objects) -> Objects:
-        """`MarkedImage`, of the sizes that gold has."""
+        """`MarkedImage` in the sizes of gold."""
         return predict_images(model, x, annotations, gold)
 
 
@@ -97,7 +97,7 @@ class RegionPrediction(Prediction):
     """Masks."""
 
     def lines(self, tasks: Iterable[object], outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """See `Prediction.lines`; a line has the share of an image's pixels that a class has."""
+        """See `Prediction.lines`; a line has a class's share of an image's pixels."""
         of_tasks = zip(tasks, outputs["label"], outputs["classes"], strict=True)
         return [
             f"{csv_cell(task)},{csv_cell(name)},{(mask == code).mean():.6f}"
@@ -105,7 +105,7 @@ class RegionPrediction(Prediction):
         ]  # fmt: skip
 
     def write(self, path: Path | None, instances: Instances, outputs: Mapping[str, np.ndarray]) -> None:
-        """Writes a folder with a PNG mask for each image, in its size; or a file, see `lines`."""
+        """Write a folder with a PNG mask per image, in its size; or a file, see `lines`."""
         if path is None or path.suffix == ".csv":
             return super().write(path, instances, outputs)
         with atomic_folder(path, replace=True) as folder:

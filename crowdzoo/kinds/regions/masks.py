@@ -1,4 +1,4 @@
-"""Regions as masks, which hold the class of each pixel as a network has it, and back."""
+"""Conversion between regions and masks with the class of each pixel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def mask_of(image: MarkedImage, classes: Sequence[str], height: int, width: int) -> NDArray[np.integer]:
-    """The class of each pixel, int `[height, width]`; the surest region lies on top."""
+    """Class of each pixel, int `[height, width]`; where regions overlap, the one with the highest score counts."""
     pixels = np.zeros(image.size, np.min_scalar_type(-len(classes)))
     for region, mask in sorted(zip(image.regions, image.masks, strict=True), key=lambda pair: pair[0].score or 0.0):
         pixels[mask_tools().decode(mask) > 0] = classes.index(region.label)
@@ -29,7 +29,7 @@ def mask_of(image: MarkedImage, classes: Sequence[str], height: int, width: int)
 
 
 def marked_images(masks: Iterable[NDArray[np.integer]], classes: Sequence[str], like: Iterable[MarkedImage]) -> Objects:
-    """Masks as `MarkedImage`, objects [n], with one region per class; `like` are images of their sizes."""
+    """Convert masks to `MarkedImage`, objects [n], with one region per class, in the sizes of `like`."""
     images = []
     for mask, image in zip(masks, like, strict=True):
         pixels = _scaled(mask, *image.size)
@@ -40,23 +40,23 @@ def marked_images(masks: Iterable[NDArray[np.integer]], classes: Sequence[str], 
 
 
 def write_png(mask: NDArray[np.integer], classes: Sequence[str], path: Path, like: Path) -> list[int]:
-    """Writes a mask, of the size of an image; returns values: classes that are numbers, else spread evenly."""
+    """Write a mask in the size of an image; return its pixel values: numeric class names, else spread evenly."""
     from PIL import Image, PngImagePlugin
 
     (width, height), names, software = read_image(like).size, classes[1:], PngImagePlugin.PngInfo()
     own = all(name.isascii() and name.isdigit() and 0 < int(name) < 256 for name in names)
     values = np.array([0, *map(int, names)] if own else np.linspace(0, 255, len(classes)).round(), np.uint8)
-    software.add_text("Software", "crowdzoo")  # by which `crowdzoo predict` knows what it wrote
+    software.add_text("Software", "crowdzoo")  # marks files written by `crowdzoo predict`
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(values[_scaled(mask, height, width)]).save(path, pnginfo=software)
     return values.tolist()
 
 
 def check_sizes(answers: Iterable[MarkedImage], image: Path | bytes, name: object, path: Path | str | None) -> None:
-    """Refuses an image, of a name in `path`, whose size is not that of all answers to it.
+    """Reject an image (`name` in `path`) whose size differs from that of an answer to it.
 
     Raises:
-        DataError: says both.
+        DataError: sizes differ; names both.
     """
     width, height = (upright_image(image, whole=False) if isinstance(image, bytes) else read_image(image)).size
     for marked in answers:
@@ -68,15 +68,15 @@ def check_sizes(answers: Iterable[MarkedImage], image: Path | bytes, name: objec
 
 
 def categories(images: Iterable[MarkedImage]) -> set[str]:
-    """Those that anybody used."""
+    """Categories that annotators used."""
     return {region.label for image in images for region in image.regions}
 
 
 def class_names(annotations: Annotations) -> list[str]:
-    """Classes of pixels: the background first, then those that anybody marked, sorted.
+    """Classes of pixels: the background, then marked classes, sorted.
 
     Raises:
-        DataError: nobody marked anything, or somebody marked a point.
+        DataError: there are no regions, or there are points.
     """
     if any(image.points for image in np.asarray(annotations.values)):
         raise DataError("points have no pixels, which networks for masks learn. Leave them out.")
@@ -87,12 +87,12 @@ def class_names(annotations: Annotations) -> list[str]:
 
 
 def predict_images(model: CrowdModel, x: Examples, annotations: Annotations, like: Iterable[MarkedImage]) -> Objects:
-    """Answers of a network for masks, of the sizes of the images `like`, [n]."""
+    """Predictions of a segmentation network, in the sizes of the images `like`, [n]."""
     masks = model.predict(x, verbose=0).argmax(axis=-1)
     return marked_images(masks, class_names(annotations), like)
 
 
 def _scaled(pixels: NDArray[np.integer], *size: int) -> NDArray[np.integer]:
-    """By the nearest pixel."""
+    """Scale by nearest neighbour."""
     places = (((np.arange(new) + 0.5) * old / new).astype(int) for new, old in zip(size, pixels.shape, strict=True))
     return pixels[np.ix_(*places)]

@@ -1,4 +1,4 @@
-"""How methods for regions are compared."""
+"""Comparison of methods for regions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class RegionMeasure(Measure[Annotations, RegionAggregation]):
-    """By the Dice coefficient with gold, or with the answers that were hidden, of which an image may have several.
+    """Compare by the Dice coefficient with gold, or with hidden answers, of which an image may have several.
 
     A row of answers has the sum of an image's coefficients, their number, and the sum of intersections over unions;
-    where annotators marked points, also sums of points that are right, that were marked, and that are true.
+    if annotators marked points, also the numbers of correct, marked and true points.
     """
 
     scoring = SCORING
@@ -43,14 +43,14 @@ class RegionMeasure(Measure[Annotations, RegionAggregation]):
         super().__init__(crowd, gold, scale)
         self.scoring = RegionScoring(scale.get("distance"))
         self.has_points = any(image.points for image in np.asarray(crowd.values))
-        if self.has_points:  # which the methods for pixels refuse
+        if self.has_points:  # methods for pixels reject points
             vars(self).update(baseline="objects", quick=("objects",))
 
     def check(self, gold: object) -> Objects:
-        """`MarkedImage` of each image, objects [N], None where unknown; their texts will do.
+        """`MarkedImage` of each image, objects [N], None where unknown; accepts texts of them.
 
         Raises:
-            DataError: it does not fit, or a text holds no regions.
+            DataError: gold does not match the images, or a text contains no regions.
         """
         images = (image or None for image in super().check(gold))
         return np.array([MarkedImage.parse(image) if isinstance(image, str) else image for image in images], object)
@@ -61,21 +61,21 @@ class RegionMeasure(Measure[Annotations, RegionAggregation]):
         return super().known & (self.annotations.redundancy > 0)
 
     def gold_digest(self) -> str:
-        """Of gold as text, empty where unknown."""
+        """Hash of gold as text, empty where unknown."""
         return digest_of(np.array([str(image or "") for image in self.gold], object))
 
     def answers(self, result: RegionAggregation, tasks: Codes, rows: Flags | None) -> Scores:
-        """Sums of Dice coefficients, how many there are, and sums of intersections over unions."""
+        """Sums of Dice coefficients, their number, and sums of intersections over unions."""
         return self._overlaps(result.marked[tasks], tasks, rows)
 
     def gold_targets(self, tasks: Codes) -> Objects:
-        """True regions, without classes that nobody marked."""
+        """True regions, without classes that no annotator marked."""
         names = class_names(self.annotations)
         known = ((image, (region for region in image.regions if region.label in names)) for image in self.gold[tasks])
         return np.array([replace(image, regions=tuple(regions)) for image, regions in known], object)
 
     def predict(self, model: CrowdModel, encoder: Encoder, x: Examples, tasks: Codes) -> Scores:
-        """As `answers`, of masks in the size of their image; without gold with all answers to it."""
+        """See `answers`, for masks in the size of their image; without gold, compared with all answers to it."""
         crowd, wanted = self.annotations, np.isin(np.arange(self.num_tasks), tasks)
         codes = np.zeros(self.num_tasks, np.int64)
         codes[crowd.task_ids] = crowd.labels
@@ -100,6 +100,6 @@ class RegionMeasure(Measure[Annotations, RegionAggregation]):
         return self.sums
 
     def further(self, answers: Scores, tasks: Codes) -> dict[str, float]:
-        """Intersection over union; where there are points their precision, recall and F1."""
+        """Intersection over union; with points also their precision, recall and F1."""
         _, number, overlaps, *points = answers.sum(axis=0)
         return {"IoU": float(overlaps / number), **(point_scores(*points) if points else {})}

@@ -1,4 +1,4 @@
-"""RegionPage: what the page of a report says of regions of images."""
+"""RegionPage: page of a report on regions of images."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ from crowdzoo.kinds.regions.scoring import RegionScoring
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.figures import NORMAL_975, interval, means, ratio, wilson
 
-# Overlap of regions of one object where annotators are compared; from where it is said how they differ
+# Overlap from which annotators' regions are one object; share of errors from which they are described
 OVERLAP, SOME = 0.2, 0.1
-WIDER, SHIFTED = np.log(1.5), 0.15  # of boxes, from where their extent is noted: area as a logarithm, part of a side
-# For points: how many times the distance of one object where annotators are compared, and the part of it that is noted
+WIDER, SHIFTED = np.log(1.5), 0.15  # differences of boxes from which extent is noted: log of the area, part of a side
+# For points: multiple of the distance for one object when comparing annotators, and part of it that is noted
 APART, POINTS_SHIFTED = 2.0, 0.3
-SIDE, DRAWN = 240, 100  # pixels of a picture, and how many tasks have one
+SIDE, DRAWN = 240, 100  # pixels of a picture's side, and number of tasks with one
 _OF_OBJECTS = "task", "finding", "label", "predicted", "overlap", "doubt"
-RING = 3  # pixels of a picture, radius of an annotator's point
-FILLED = 80, 170, 80, 90  # red, green, blue and how opaque regions of the result are
+RING = 3  # radius of an annotator's point, pixels of a picture
+FILLED = 80, 170, 80, 90  # red, green, blue and opacity of the result's regions
 COLOURS = {"blue": (40, 90, 200), "red": (200, 40, 40), "orange": (230, 140, 20), "violet": (140, 50, 170)}
 
 
 class RegionPage(AnswerPage):
-    """What the page of a report says of regions of images."""
+    """Page of a report on regions of images."""
 
     kind, labels, subject = "region", REGION, "regions of images"
     own_columns = read_columns(__package__)
     not_metric = "objects are there or not; leave it out."
     own_values = ("dice", "iou")
     task_column, model_value = "regions", "model_agreement"
-    by_alpha = False  # objects may be there for all, and edges do not count in it
+    by_alpha = False  # all may mark every object, and alpha ignores edges
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -88,10 +88,10 @@ class RegionPage(AnswerPage):
         self.rows = np.argsort(near["dice"], kind="stable")[: self.settings.most].tolist()
 
     def measure_annotators(self) -> None:
-        """Sets the table of annotators: how often they miss and invent objects, and how their boxes differ, [R] each.
+        """Set the table of annotators: how often they miss and invent objects, and how their boxes differ, [R] each.
 
-        Objects are what overlaps at all, so that regions of another extent are those of the same object. They are there
-        where half of the others say so, who weigh by the square of their skills.
+        Regions with any overlap are the same object, even if their extents differ. An object exists if half of the
+        other annotators, weighted by squared skill, marked it.
         """
         regions, number = self.regions, self.table.num_annotators
         answers = (objects := Objects.of(regions, OVERLAP, self.distance, APART)).answers
@@ -106,11 +106,11 @@ class RegionPage(AnswerPage):
         for_class = np.bincount(answers.task_ids * size + answers.labels, weights, answers.num_tasks * size)
         for_class = for_class.reshape(-1, size)[answers.task_ids].astype(np.float64)
         for_class[np.arange(len(annotators)), answers.labels] -= weights
-        for_class[:, 0] = 0  # who did not mark it
+        for_class[:, 0] = 0  # annotators who did not mark it
         named = marked & (for_class.sum(axis=1) > 0)
         renames = means(annotators[named], for_class[named].argmax(axis=1) != answers.labels[named], number)
         owners, apart = np.empty(0, np.int64), np.empty((0, 3))
-        fewest = 3 if 2 * len(answers) > 5 * len(objects.tasks) else 2  # of two it is not known whose extent is another
+        fewest = 3 if 2 * len(answers) > 5 * len(objects.tasks) else 2  # of two, either extent may be wrong
         for members in (members for members in objects.members if len(members) >= fewest):
             boxes = np.array([regions.marked[row].boxes[place] for row, place in members])
             boxes[:, :2] += boxes[:, 2:] / 2
@@ -131,7 +131,7 @@ class RegionPage(AnswerPage):
         rates = zip((misses, invents, renames), counts, strict=True)
         worse = [wilson(rate, numbers)[0] > self.usual_of(rate) + FAR for rate, numbers in rates]
         words = "other class {:.0%}", "misses {:.0%}", "invents {:.0%}", "area {:+.0%}", "shifted by {:.0%} of " + side
-        area = np.where(np.abs(wider) > half[0], np.expm1(wider), 0.0)  # where it is not by chance
+        area = np.where(np.abs(wider) > half[0], np.expm1(wider), 0.0)  # if significant
         rows = (zip(words, row, strict=True) for row in zip(renames, misses, invents, area, shifted, strict=True))
         differs = [", ".join(word.format(x).replace("%", " %") for word, x in row if abs(x) > SOME) for row in rows]
         differs = [text or "edges" for text in differs]
@@ -149,9 +149,9 @@ class RegionPage(AnswerPage):
         return ModelAnswers(metric, scoring.sums, model, model.astype(bool), *crowd, lambda _, image: _by_class(image))
 
     def task_details(self) -> Details:
-        """Who marked what, and a picture: the aggregated regions filled, and the annotators' outlines.
+        """Annotators' regions, and a picture of the aggregated regions (filled) and the annotators' outlines.
 
-        The page lays the picture on the photograph if it has one.
+        The page overlays the picture on the photograph if there is one.
         """
         rows_of = dict(self.regions.images())
         for place, task in enumerate(self.rows):
@@ -169,7 +169,7 @@ class RegionPage(AnswerPage):
         return super().own_warnings() if self.overall["objects"] else [warning("no-regions", True)]
 
     def compare_model(self, answers: ModelAnswers) -> None:
-        """See `KindPage.compare_model`; also the objects on which the model and the aggregated regions differ."""
+        """See `KindPage.compare_model`; also the objects on which model and aggregated regions differ."""
         super().compare_model(answers)
         objects = [
             (task, *row)
@@ -214,9 +214,9 @@ def _by_class(image: MarkedImage) -> str:
 
 
 def _picture(result: MarkedImage, marked: list[MarkedImage], distance: float | None, model: MarkedImage | None) -> str:
-    """A PNG file that one can see through, as a data URL.
+    """Draw a transparent PNG, as a data URL.
 
-    A point is a ring, and that of the result a disc whose radius is the distance.
+    Annotators' points are rings; those of the result are discs with the distance as radius.
     """
     from PIL import Image
     from scipy.ndimage import binary_erosion

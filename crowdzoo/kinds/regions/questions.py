@@ -1,4 +1,4 @@
-"""What `crowdzoo next` asks where annotators mark regions."""
+"""Questions of `crowdzoo next` about regions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from crowdzoo.quality.next_annotation import Gains, agreement_gains
 
 
 class RegionQuestions(AnswerQuestions[RegionAggregation]):
-    """By the agreement of regions."""
+    """Choose questions by the agreement of regions."""
 
     gain_meaning = "how much nearer the answer brings the regions to the true ones, as a Dice coefficient (0 to 1)"
 
     def gains(self, result: RegionAggregation, skills: Floats, crowd: Annotations) -> Gains:
-        """How much nearer a further answer is expected to bring an image's regions, as a Dice coefficient.
+        """Expected increase in the Dice coefficient of an image's regions by a further answer.
 
-        The spread is what the Dice coefficient of two answers to the image lacks, a mean with one usual pair more.
+        The spread is one minus the mean Dice coefficient of two answers to the image, smoothed by one typical pair.
         """
         of, near = _pairs(crowd, result.distance)
         number = crowd.num_tasks
@@ -30,13 +30,13 @@ class RegionQuestions(AnswerQuestions[RegionAggregation]):
         return agreement_gains(spread, result, skills, crowd)
 
     def find_sure(self, result: RegionAggregation, least: float, crowd: Annotations) -> Flags:
-        """Images with two answers or more, of this mean Dice coefficient, and this confidence."""
+        """Images with at least two answers, this mean Dice coefficient and this confidence."""
         of, near = _pairs(crowd, result.distance)
         return super().find_sure(result, least, crowd) & (means(of, near, crowd.num_tasks, 0.0) >= least)
 
 
 def _pairs(crowd: Annotations, radius: float | None) -> tuple[Codes, Floats]:
-    """The image of each pair of answers, and their Dice coefficient."""
+    """Image of each pair of answers, and their Dice coefficient."""
     table = RegionTable.of(crowd, "crowdzoo next")
     first, _, near = table.pairs(radius)
     return table.tasks[first], near

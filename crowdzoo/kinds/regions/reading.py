@@ -1,4 +1,4 @@
-"""RegionReading: how regions of images, and true ones, are read."""
+"""RegionReading: reads regions of images, and gold."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from crowdzoo.reading.platforms.png_masks import read_mask
 from crowdzoo.reading.tables.layout import Layout
 
 GOLD_OPTIONS = ("on_bad_rows", "rename")
-LEAST_SCORE = 0.5  # of a model's region, so that it counts
+LEAST_SCORE = 0.5  # minimum score of a model's region to be used
 
 
 class RegionReading(Reading[Annotations, Objects]):
-    """Gold is `MarkedImage`, [N], None where it is unknown."""
+    """Gold is `MarkedImage`, [N], None where unknown."""
 
     def gold_of(
         self,
@@ -41,18 +41,18 @@ class RegionReading(Reading[Annotations, Objects]):
         on_bad_rows: str = "error",
         rename: Mapping[str, str] | str | None = None,
     ) -> Objects | None:
-        """True regions as `MarkedImage`, objects [N], None where the file does not know.
+        """Read true regions as `MarkedImage`, objects [N], None where the file has none.
 
         Args:
-            crowd: what annotators marked.
-            path: export of one annotator; a folder of PNG masks; or a table with the columns task and gold, as
-                `crowdzoo convert` writes it.
-            layout: of a table.
-            on_bad_rows: "reject" leaves images out that cannot be read; not of tables.
-            rename: classes that have another name there, as "1=cat" or a mapping.
+            crowd: the annotations.
+            path: export of one annotator; a folder of PNG masks; or a table with the columns task and gold, as written
+                by `crowdzoo convert`.
+            layout: layout of a table.
+            on_bad_rows: "reject" skips unreadable images; not for tables.
+            rename: classes with another name in the file, as "1=cat" or a mapping.
 
         Raises:
-            DataError: no regions, those of several annotators, other images, sizes or categories than the crowd's.
+            DataError: no regions, several annotators, or images, sizes or categories that differ from the crowd's.
         """
         if path is None:
             return None
@@ -98,12 +98,13 @@ class RegionReading(Reading[Annotations, Objects]):
         """See `Reading.predictions_of`.
 
         Args:
-            crowd: what annotators marked.
-            path: as for `gold_of`; or a file of results of COCO, a list of objects with image_id, category_id, bbox or
-                segmentation, and score, where an image without an object has no region. Those with a score below
-                `LEAST_SCORE` are left out. A category that annotators never marked is called "category 4".
-            column: is not used.
-            layout: of a table.
+            crowd: the annotations.
+            path: as for `gold_of`; or a COCO results file, a list of objects with image_id, category_id, bbox or
+                segmentation, and score. Images without an object have no regions; objects with a score below
+                `LEAST_SCORE` are left out. A category that annotators never marked is called, for example, "category
+                4".
+            column: not used.
+            layout: layout of a table.
             **options: on_bad_rows and rename, as for `gold_of`.
         """
         if path.suffix == ".json":
@@ -117,7 +118,7 @@ class RegionReading(Reading[Annotations, Objects]):
 
 
 def _results(path: Path, entries: list[dict[str, Any]], crowd: Annotations) -> Objects:
-    """Regions by image of results of COCO; images and categories are known by the numbers that the crowd's have."""
+    """Regions by image from COCO results; images and categories are identified by their numbers in the crowd."""
     answers = _by_task(crowd)
     names = {region.category_id: region.label for image in np.asarray(crowd.values) for region in image.regions}
     images = dict[int | None, list[dict[str, Any]]]({image.image_id: [] for image in answers.values()})
@@ -152,13 +153,13 @@ def _results(path: Path, entries: list[dict[str, Any]], crowd: Annotations) -> O
 
 
 def _by_task(crowd: Annotations) -> dict[str, MarkedImage]:
-    """An answer to each task."""
+    """One answer per task."""
     images = np.asarray(crowd.values)[crowd.labels].tolist()
     return dict(zip(map(str, crowd.tasks[crowd.task_ids].tolist()), images, strict=True))
 
 
 def _table(path: Path, layout: Layout | None) -> dict[str, MarkedImage]:
-    """Image -> its regions, of a table of gold."""
+    """Regions by image from a table of gold."""
     images = dict[str, MarkedImage]()
     for task, text in gold_by_task(path, layout).items():
         try:
@@ -170,7 +171,7 @@ def _table(path: Path, layout: Layout | None) -> dict[str, MarkedImage]:
 
 
 def _masks(files: list[ExportFile], on_bad_rows: str) -> dict[str, MarkedImage]:
-    """Image -> its regions, of PNG masks."""
+    """Regions by image from PNG masks."""
     images = {}
     for file in files:
         try:
@@ -184,7 +185,7 @@ def _masks(files: list[ExportFile], on_bad_rows: str) -> dict[str, MarkedImage]:
 
 
 def _check_categories(path: Path, names: set[str], others: set[str]) -> None:
-    """Refuses gold in `path` that shares no category with the annotators, and warns of those that they never marked."""
+    """Reject gold in `path` without a category of the annotators, and warn of categories they never marked."""
     if strange := sorted(names - others) if others else []:
         near = max(sorted(others), key=lambda name: SequenceMatcher(None, strange[0].lower(), name.lower()).ratio())
         message = (
@@ -197,13 +198,13 @@ def _check_categories(path: Path, names: set[str], others: set[str]) -> None:
 
 
 def _named_alike(path: Path, known: dict[str, MarkedImage], tasks: set[str]) -> dict[str, MarkedImage]:
-    """Gold under the annotators' names of the images, which may be those without the folder and the ending.
+    """Rename gold to the annotators' names of images, which may lack folder and suffix.
 
     Raises:
-        DataError: an image may be several others.
+        DataError: an ambiguous image.
 
     Warns:
-        DataWarning: names an image that has another name.
+        DataWarning: an image was renamed; names it.
     """
     sides: list[dict[str, list[str]]] = [{}, {}]
     for by_stem, names in zip(sides, (known.keys() - tasks, tasks - known.keys()), strict=True):

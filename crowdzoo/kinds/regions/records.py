@@ -30,17 +30,17 @@ OF_REGIONS = {**SAID, "annotator_labels": _LABELS, "aggregated_label": tf.io.Fix
 
 
 class RegionRecords(Records):
-    """Regions of images; in Examples they are texts, in UTF-8."""
+    """Regions of images, stored in Examples as UTF-8 text."""
 
     def read(self, options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
-        """Reads images and what annotators marked on them; in Examples regions are texts, in UTF-8.
+        """Read images and annotators' regions; Examples store regions as UTF-8 text.
 
         Args: see `Records.read`.
         """
         images = super().read(options, rejects, folder)
         rows = {name: row for row, name in enumerate(images.names)}
         codes = np.array([rows[str(task)] for task in images.annotations.tasks.tolist()], np.int64)
-        crowd = replace(  # a code is a row
+        crowd = replace(  # codes are rows
             images.annotations, tasks=np.array(images.names, object), task_ids=codes[images.annotations.task_ids]
         )
         path = options.get("gold") and Path(options["gold"])
@@ -62,7 +62,7 @@ class RegionRecords(Records):
         return replace(images, annotations=crowd, gold=known, info=info, example=example, unit="image")
 
     def train(self, settings: Settings, files: TrainingFiles) -> Trained:
-        """Trains on images, which are read whole.
+        """Train on images, which are read completely.
 
         Args: see `Records.train`.
         """
@@ -90,7 +90,7 @@ class RegionRecords(Records):
         return instance_scores(SCORING, models, files, info, "label", tf.string, images, 32, MarkedImage.parse)
 
     def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
-        """Fits to train; eval's regions are those of a fit to both splits.
+        """Fit to train; regions of eval are from a fit to both splits.
 
         Args: see `Records.aggregate`.
         """

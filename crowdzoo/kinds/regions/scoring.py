@@ -1,4 +1,4 @@
-"""How regions of images are compared with gold."""
+"""Comparison of regions of images with gold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class RegionScoring(Scoring[Objects, Objects]):
     """Gold is `MarkedImage`, objects [N], None where unknown; answers are such images, [n].
 
     Args:
-        radius: within which a point is the one of gold, in pixels; None: see `radius_of`.
+        radius: maximum distance between a point and its match in gold, in pixels; None: see `radius_of`.
     """
 
     metric, metric_title = "dice", "Dice coefficient"
@@ -22,7 +22,7 @@ class RegionScoring(Scoring[Objects, Objects]):
         self.radius = radius
 
     def known(self, gold: Objects) -> Flags:
-        """Images that are there."""
+        """Images that are not None."""
         return gold.astype(bool)
 
     def sums(self, gold: Objects, answers: Objects) -> Sums:
@@ -31,11 +31,11 @@ class RegionScoring(Scoring[Objects, Objects]):
         return np.array(coefficients, float), np.ones(len(coefficients))
 
     def score(self, gold: Objects, answers: Objects) -> Scores:
-        """Dice coefficient and intersection over union, means of the images, 1 where both are empty; and distances.
+        """Dice coefficient and intersection over union, averaged over images, 1 if both are empty; and distances.
 
-        Mean distances of edges and the 95th percentile of Hausdorff's distance, in pixels, are means of the classes
-        of images that both have; they are not there where no image has one. See `surface_distances`. Where there are
-        points: their precision, recall and F1, all images together, and the mean distance of those that are right.
+        The mean distance of edges and the 95th percentile of the Hausdorff distance, in pixels, are averaged over
+        classes of images that both have, and missing if there are none; see `surface_distances`. With points, there are
+        also their precision, recall and F1 over all images, and the mean distance of correct points.
         """
         coefficients, _ = self.sums(gold, answers)
         scores = {"dice": float(coefficients.mean()), "iou": float(intersection_over_union(coefficients).mean())}
@@ -50,13 +50,13 @@ class RegionScoring(Scoring[Objects, Objects]):
         return scores
 
     def count_points(self, gold: Objects, answers: Objects) -> Floats:
-        """Points of each image that are right, that were marked, and that are true, [n, 3]."""
+        """Numbers of correct, marked and true points per image, [n, 3]."""
         pairs = zip(gold, answers, strict=True)
         counts = [(len(matched_points(*pair, self.radius)), pair[1].num_points, pair[0].num_points) for pair in pairs]
         return np.array(counts, float).reshape(-1, 3)
 
     def rows(self, gold: Objects, answers: Objects, split: str = "") -> Rows:
-        """How many images have gold, and the numbers; for a model the Dice coefficient alone."""
+        """Number of images with gold, and the scores; for a model, only the Dice coefficient."""
         if split:
             coefficient = self.sums(gold, answers)[0].mean()
             return [(f"{split} Dice against gold", f"{coefficient:.4f} (on {len(gold):,} images)")]
@@ -65,13 +65,13 @@ class RegionScoring(Scoring[Objects, Objects]):
 
 
 def point_scores(matches: float, marked: float, true: float) -> Scores:
-    """Precision, recall and F1 of points; 0 where nothing was marked, or nothing is true."""
+    """Precision, recall and F1 of points; 0 if no point is marked, or true."""
     names, wholes = ("precision", "recall", "F1"), (marked, true, (marked + true) / 2)
     return {name: float(matches / whole) if whole else 0.0 for name, whole in zip(names, wholes, strict=True)}
 
 
 def intersection_over_union(coefficients: Floats) -> Floats:
-    """That of the same regions as Dice coefficients."""
+    """Convert Dice coefficients to intersection over union."""
     return coefficients / (2 - coefficients)
 
 
@@ -79,17 +79,16 @@ SCORING = RegionScoring()
 
 
 def surface_distances(one: MarkedImage, other: MarkedImage) -> dict[str, tuple[float, float]]:
-    """Distances of the pixels at the edge of each class to the nearest one at the other's edge, in pixels.
+    """Distances from each class's edge pixels to the nearest one at the other's edge, in pixels.
 
-    A pixel is at the edge where one of its four neighbours is not of the class, or lies outside of the image.
+    A pixel is at the edge if one of its four neighbours has another class or is outside the image.
 
     Args:
         one: regions of an image.
-        other: others, of an image of the same size.
+        other: other regions, of an image of the same size.
 
     Returns:
-        Class that both have -> the mean of the distances in both directions together, and the larger one of the 95th
-        percentiles of the two.
+        Common class -> mean distance over both directions, and the larger of the two 95th percentiles.
 
     Source:
         A. A. Taha and A. Hanbury: Metrics for evaluating 3D medical image segmentation, BMC Medical Imaging 15, 2015.
@@ -106,7 +105,7 @@ def surface_distances(one: MarkedImage, other: MarkedImage) -> dict[str, tuple[f
 
 
 def _edge(mask: object) -> NDArray[np.int64]:
-    """Places of the pixels at the edge of a mask, [n, 2]."""
+    """Coordinates of the edge pixels of a mask, [n, 2]."""
     from scipy.ndimage import binary_erosion
 
     pixels = mask_tools().decode(mask) > 0

@@ -1,4 +1,4 @@
-"""train_masks: networks for masks."""
+"""train_masks: trains segmentation networks."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -35,26 +35,26 @@ def train_masks(
     regions: Iterable[MarkedImage] = (),
     **how: Any,
 ) -> tuple[CrowdModel, InstanceEncoder]:
-    """Trains a network for masks from scratch. Images and masks are held in memory, in the size that it takes.
+    """Train a segmentation network from scratch. Images and masks are held in memory in the network's input size.
 
     Args:
-        settings: how to train.
+        settings: training settings.
         images: N paths, or the bytes of N files.
         annotations: kind "region"; task code i is image i.
-        classes: of pixels, K names.
-        regions: `MarkedImage` in the place of the annotations, N; for method "aggregated".
-        **how: `checkpoint`, where the state is kept after each epoch, see `instance_training.train`; and Keras'
-            `callbacks` and `verbose`.
+        classes: names of the K pixel classes.
+        regions: N `MarkedImage` to use instead of the annotations; for method "aggregated".
+        **how: `checkpoint`, where the state is saved after each epoch, see `instance_training.train`; and `callbacks`
+            and `verbose` of Keras.
 
     Returns:
-        The trained model, and what turns images into its input.
+        The trained model, and the encoder from images to its input.
 
     Raises:
-        ConfigError: a checkpoint of another training.
-        DataError: an image that cannot be read; or the loss or a weight became NaN or infinite.
+        ConfigError: the checkpoint belongs to another training.
+        DataError: an unreadable image, or a NaN or infinite loss or weight.
 
     Warns:
-        NotLearnedWarning: the trained model gives one class to all pixels, while annotators gave others as well.
+        NotLearnedWarning: the trained model predicts one class for all pixels, while annotators also used others.
     """
     settings = with_length(settings, len(images))
     assert settings.batch_size is not None

@@ -1,1 +1,1 @@
-"""Sentences: spans, one label a token."""
+"""Sentences: spans, one label per token."""

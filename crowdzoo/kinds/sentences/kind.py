@@ -1,4 +1,4 @@
-"""Sentences: one tag for each token."""
+"""Sentences: one tag per token."""
 
 from __future__ import annotations
 
@@ -50,32 +50,32 @@ NOT_TABLES = (*(name for name in LAYOUT_OPTIONS if name != "encoding"), "instanc
 
 
 class SpanReading(Reading[CrowdSequences, Tags]):
-    """Gold is the tags of each sentence, None where they are unknown; it is in the file of annotations."""
+    """Gold is the tags of each sentence, None where unknown, and is in the file of annotations."""
 
     def read(self, annotations: str | Path, *, tasks: ArrayLike | None = None, **options: Any) -> CrowdSequences:
-        """See `Reading.read`; options are as `read_sentences` takes them.
+        """See `Reading.read`; options are those of `read_sentences`.
 
         Raises:
             ConfigError: gold of spans in another file, or a time in `exclude`.
-            DataError: a file that cannot be used.
+            DataError: an invalid file.
         """
         if dated := next(filter(period_of, options.get("exclude") or ()), None):
             raise ConfigError(f"{Setting('exclude', dated)}: sentences have no timestamps; name the annotator.")
         return read_sentences(annotations, **options)
 
     def gold_of(self, crowd: CrowdSequences, path: Path | None, layout: Layout | None = None) -> Tags | None:
-        """Tags of each sentence, which `read` has read."""
+        """Tags of each sentence, as read by `read`."""
         return None if crowd.gold is None else crowd.gold_tags()
 
     def predictions_of(self, crowd: CrowdSequences, path: Path, column: str, layout: Layout | None = None) -> Tags:
         """See `Reading.predictions_of`.
 
         Args:
-            crowd: what `read` gave.
-            path: spans in the columns task, start, end and type, as `crowdzoo predict` writes them, where a sentence
+            crowd: result of `read`.
+            path: spans in the columns task, start, end and type, as written by `crowdzoo predict`, where a sentence
                 without a row has no span; or sentences as for `read`, by one annotator or gold.
-            column: is not used.
-            layout: of a table.
+            column: not used.
+            layout: layout of a table.
         """
         names = list(map(str, crowd.annotations.tasks.tolist()))
         if path.suffix == ".parquet" or Path(path.name.removesuffix(".gz")).suffix == ".csv":
@@ -108,16 +108,16 @@ class SpanReading(Reading[CrowdSequences, Tags]):
         self, crowd: CrowdSequences, export: Export, folder: Path, columns: Mapping[str, str],
         keep: Collection[str] = (),
     ) -> dict[str, str | None]:  # fmt: skip
-        """See `Reading.write_export`; one file of spans, gold among them."""
+        """See `Reading.write_export`; writes one file of spans, including gold."""
         write_spans(crowd, folder / "spans.jsonl")
         return {}
 
 
 class SpanAggregating(Aggregating[CrowdSequences, "SequenceAggregation", Tags]):
-    """Results have a tag for each token."""
+    """Results have one tag per token."""
 
     def method_class(self, method: str) -> type | None:
-        """See `Aggregating.method_class`; a method for classes takes its own settings."""
+        """See `Aggregating.method_class`; methods for classes keep their settings."""
         from crowdzoo.aggregation.named import FOR_CLASSES
 
         return FOR_CLASSES.get(method) or super().method_class(method)
@@ -127,7 +127,7 @@ class SpanAggregating(Aggregating[CrowdSequences, "SequenceAggregation", Tags]):
         return [] if gold is None else _span_rows("", crowd, gold, result.tags(), result.drawn(crowd))
 
     def answer_counts(self, result: SequenceAggregation) -> Codes:
-        """Annotators of each sentence, [N]."""
+        """Number of annotators per sentence, [N]."""
         return result.annotators_per_task
 
     def consensus(
@@ -146,7 +146,7 @@ class SpanAggregating(Aggregating[CrowdSequences, "SequenceAggregation", Tags]):
     def write(
         self, result: SequenceAggregation, crowd: CrowdSequences, path: Path, file_format: str = "parquet"
     ) -> None:
-        """See `Aggregating.write`; a folder of Parquet files has the sentences' words too."""
+        """See `Aggregating.write`; a folder of Parquet files also has the sentences' words."""
         if file_format == "parquet" and path.suffix[1:] not in TABLE_FORMATS:
             result.to_parquet(path, crowd)
         else:
@@ -183,7 +183,7 @@ class SpanTraining(Training[CrowdSequences, "SequenceAggregation", Tags]):
     def read(
         self, annotations: Path, instances: Path | None, *_: Any, **options: Any
     ) -> TrainingSet[CrowdSequences, Tags]:
-        """See `Training.read`; sentences are cut into the tokens that the served model will see."""
+        """See `Training.read`; sentences are split into the tokens of the served model."""
         if instances is not None:
             raise ConfigError(f"{instances}: sentences are in the file of annotations; leave this file out.")
         crowd = retokenized(READING.read(annotations, **options))
@@ -191,7 +191,7 @@ class SpanTraining(Training[CrowdSequences, "SequenceAggregation", Tags]):
         return TrainingSet(crowd, crowd.tokens, crowd.annotations, trained, READING.gold_of(crowd, None))
 
     def targets(self, result: SequenceAggregation, annotations: Annotations) -> list[np.ndarray]:
-        """Distributions of tags, [T, K] for each sentence."""
+        """Distributions of tags, [T, K] per sentence."""
         return np.split(result.posteriors, result.starts[1:-1])
 
     def train(
@@ -205,14 +205,14 @@ class SpanTraining(Training[CrowdSequences, "SequenceAggregation", Tags]):
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
 
-            # sentences of many lengths are traced often, and TensorFlow warns of that on the terminal
+            # sentences of many lengths cause repeated tracing, and TensorFlow warns of it on the terminal
             tf.get_logger().setLevel("ERROR")
         annotations, tokens = crowd.annotations, cast("Sequence[Sequence[str]]", x)
         how |= {"tasks": annotations.tasks, "scheme": crowd.scheme, "tag_distribution": targets}
         return train_tagger(cast(TaggerSettings, settings), tokens, annotations, **how)
 
     def rows(self, model: CrowdModel, encoder: Encoder, data: TrainingSet[CrowdSequences, Tags]) -> Rows:
-        """Spans that it cannot have learnt, and F1 of the spans in the sentences that were trained on."""
+        """Spans that the model cannot have learned, and F1 of spans in the training sentences."""
         crowd, rows = data.crowd, []
         if crowd.drawn is not None:
             said = [spans for (_, who), spans in crowd.drawn.items() if who != GOLD]
@@ -229,7 +229,7 @@ class SpanPrediction(Prediction):
     """Spans."""
 
     def lines(self, tasks: Iterable[object], outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """See `Prediction.lines`; a line is a span, with its offsets as `outputs` has them."""
+        """See `Prediction.lines`; a line is a span, with the offsets of `outputs`."""
         lines = []
         for row, task in enumerate(tasks):
             for place in range(int(outputs["lengths"][row])):
@@ -239,32 +239,32 @@ class SpanPrediction(Prediction):
         return lines
 
     def write(self, path: Path | None, instances: Instances, outputs: Mapping[str, np.ndarray]) -> None:
-        """See `Prediction.write`; offsets are written as files of spans count them."""
+        """See `Prediction.write`; offsets are converted to those of span files."""
         super().write(path, instances, counted_in_characters(instances.values, outputs))
 
 
 def counted_in_characters(texts: Sequence[str], outputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The answer of a served tagger with offsets as files of spans count them.
+    """Convert the offsets of a served tagger to those of span files.
 
     Args:
-        texts: what was asked, N.
-        outputs: with `starts` and `ends`, int64 [N, S], in bytes of the texts' UTF-8.
+        texts: N texts of the request.
+        outputs: answers with `starts` and `ends`, int64 [N, S], in UTF-8 bytes.
 
     Returns:
-        The same, `starts` and `ends` in characters.
+        The answers with `starts` and `ends` in characters.
     """
     found = dict(outputs)
     for name in ("starts", "ends"):
         found[name] = np.array(outputs[name])
         for row, text in enumerate(texts):
             content = text.encode()
-            if len(content) > len(text):  # else each character has a byte
+            if len(content) > len(text):  # else each character is one byte
                 found[name][row] = [len(content[:offset].decode()) for offset in outputs[name][row].tolist()]
     return found
 
 
 def _span_rows(where: str, crowd: CrowdSequences, gold: Tags, tags: list[list[str]], drawn: list[Any]) -> Rows:
-    """F1 of spans: as they were drawn, where the crowd's do not lie side by side, else those of tags."""
+    """F1 of spans: of the original spans if the crowd's overlap or are in pieces, else of those from tags."""
     known = int(SCORING.known(gold).sum())
     more = "" if known == len(gold) else f", {known:,} sentences with gold"
     if crowd.drawn is None:

@@ -1,4 +1,4 @@
-"""How methods for sentences are compared."""
+"""Comparison of methods for sentences."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 class SpanMeasure(Measure[CrowdSequences, SequenceAggregation]):
-    """By F1 of spans, of all sentences together. A row of answers has a token's tag.
+    """Compare by F1 of spans over all sentences. A row of answers has a token's tag.
 
-    Where annotators' spans do not lie side by side, it is that of spans as they were drawn, and a row of answers has a
-    sentence's spans that are right, that are there and that were found.
+    If annotators' spans overlap or are in pieces, F1 is that of the original spans, and a row has a sentence's
+    numbers of correct, true and predicted spans.
 
     Args:
         crowd: the sentences.
-        gold: tags of each sentence or their codes, None where unknown; None takes the sentences' own.
+        gold: tags of each sentence or their codes, None where unknown; by default the sentences' own gold.
     """
 
     scoring = SCORING
@@ -59,7 +59,7 @@ class SpanMeasure(Measure[CrowdSequences, SequenceAggregation]):
             self.drawn_gold = replace(crowd, gold=list(self.gold), drawn=kept).gold_drawn()
 
     def check(self, gold: object) -> Objects:
-        """Codes of the tags of each sentence, None where unknown."""
+        """Codes of tags per sentence, None where unknown."""
         named, sentences = self.crowd.tag_set.codes, cast(Tags, gold)
         codes = [named(tags) if tags is not None and isinstance(tags[0], str) else tags for tags in sentences]
         tags_of_tasks = np.empty(self.num_tasks, object)
@@ -75,11 +75,11 @@ class SpanMeasure(Measure[CrowdSequences, SequenceAggregation]):
         return _rows([codes[task] for task in tasks])
 
     def sums(self, answers: Scores, tasks: Codes) -> Sums:
-        """See `Measure.sums`; for spans as they were drawn answers are the counts."""
+        """See `Measure.sums`; for original spans, answers are counts."""
         return (2 * answers[:, 0], answers[:, 1] + answers[:, 2]) if self.drawn_gold else super().sums(answers, tasks)
 
     def further(self, answers: Scores, tasks: Codes) -> dict[str, float]:
-        """Precision and recall of spans, and of tags the share of tokens with the correct one."""
+        """Precision and recall of spans; for tags also the share of tokens with the correct tag."""
         if not self.drawn_gold:
             return super().further(answers, tasks)
         num_correct, num_gold, num_predicted = answers.sum(axis=0).astype(int).tolist()
@@ -87,7 +87,7 @@ class SpanMeasure(Measure[CrowdSequences, SequenceAggregation]):
         return {"precision": counts.precision, "recall": counts.recall}
 
     def answers_with_gold(self, answers: Scores, tasks: Codes) -> list[Codes]:
-        """Codes of the tags of the sentences with gold."""
+        """Codes of tags of the sentences with gold."""
         tags = np.split(answers[:, 0].astype(int), np.cumsum(self.crowd.lengths[tasks])[:-1])
         return [codes for codes, known in zip(tags, self.known[tasks], strict=True) if known]
 
@@ -100,7 +100,7 @@ class SpanMeasure(Measure[CrowdSequences, SequenceAggregation]):
     def pair(
         cls, settings: Settings, x: Examples, crowd: CrowdSequences, tasks: ArrayLike | None
     ) -> tuple[Examples, CrowdSequences]:
-        """Tokens of the sentences, and these."""
+        """Tokens of the sentences, and the sentences."""
         if x is not None or tasks is not None:
             raise ConfigError("compare: taggers learn from the sentences' own tokens: leave out instances and tasks.")
         tokens = np.empty(len(crowd), object)
@@ -108,15 +108,15 @@ class SpanMeasure(Measure[CrowdSequences, SequenceAggregation]):
         return tokens, crowd
 
     def of_tasks(self, tasks: Codes) -> CrowdSequences:
-        """Some sentences."""
+        """Select some sentences."""
         return self.crowd.select(tasks)
 
     def gold_targets(self, tasks: Codes) -> list[Scores]:
-        """One-hot tags of each token."""
+        """One-hot tags of tokens."""
         return [np.eye(self.annotations.num_classes)[codes] for codes in self.gold[tasks]]
 
     def predict(self, model: CrowdModel, encoder: Encoder, x: Examples, tasks: Codes) -> Scores:
-        """Tags of a tagger; for a method that has none, the most probable classes."""
+        """Tags of a tagger; for methods without tags, the most probable classes."""
         tokens: Any = cast(Objects, x)[tasks]
         inputs = cast("TokenEncoder", encoder)(tokens)
         if model.crowd is None or not model.crowd.traits.needs_hidden_layer:

@@ -1,4 +1,4 @@
-"""SpanPage: what the page of a report says of sentences with marked spans."""
+"""SpanPage: page of a report on sentences with marked spans."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from crowdzoo.quality.copies import copies
 from crowdzoo.quality.figures import interval, ratio, wilson
 from crowdzoo.quality.next_annotation import SURE
 
-NO_SPAN = "no span"  # as a class of the page; types of spans hold no space
-MOST_TYPES = 24  # of a picture of who says what
-MOST_CELLS = 60  # of an annotator's confusion matrix
-MOST_TOKENS = 160  # of a sentence that is shown
-AROUND = 8  # tokens before the first span that differs, in a long sentence
+NO_SPAN = "no span"  # a class on the page; types of spans contain no space
+MOST_TYPES = 24  # in the figure of coincidences
+MOST_CELLS = 60  # shown of an annotator's confusion matrix
+MOST_TOKENS = 160  # shown of a sentence
+AROUND = 8  # tokens shown before the first differing span in a long sentence
 MOST_LABEL = 200  # characters of the spans of a sentence in a table
 MOST_WARNED = 5
-EDGES = 0.2  # share of a type's spans that another annotator marked with other edges, from which it is warned of
-SOME = 0.1  # share of errors of a kind, from which it is said how an annotator differs
+EDGES = 0.2  # share of a type's spans that another annotator marked with other edges, from which the page warns
+SOME = 0.1  # share of errors of a kind, from which an annotator's errors are described
 ERRORS = ("missed", "wrong_edges", "wrong_type")
 
 
 class SpanPage(KindPage):
-    """What the page of a report says of sentences with marked spans."""
+    """Page of a report on sentences with marked spans."""
 
     kind, labels, subject = "sequence", SEQUENCE, "sentences"
     own_columns = parts.read_columns(__package__)
@@ -52,12 +52,12 @@ class SpanPage(KindPage):
         crowd, result, settings = self.crowd, self.aggregation, self.settings
         self.marked = marked = marked_spans(crowd, result)
         tokens = SequenceTable.of(crowd, "A page of a report").as_classification()
-        self.alpha = self.alpha_of(tokens, groups=np.repeat(np.arange(len(crowd)), crowd.lengths))  # draws sentences
+        self.alpha = self.alpha_of(tokens, groups=np.repeat(np.arange(len(crowd)), crowd.lengths))  # of sentences
         self.measure_annotators()
         self.measure_sentences()
         order = np.lexsort((self.tasks["probability"], -np.nan_to_num(marked.differing_of_tasks)))
         self.rows = order[: settings.most].tolist()
-        # what those confuse who have no note is unclear to the crowd
+        # confusions of annotators without a note show what is unclear to the crowd
         named, annotators = np.array(parts.serious_notes(self.annotators), bool), self.table.annotator_ids
         self.others = marked
         if named.any() and not named[annotators].all():
@@ -112,13 +112,13 @@ class SpanPage(KindPage):
         return ModelAnswers("F1 of spans", _same_spans, model, known, labels, tasks, answers, words)
 
     def measure_annotators(self) -> None:
-        """Sets the table of annotators."""
+        """Set the table of annotators."""
         marked = self.marked
         right, expected, number = (counts.sum(axis=1) for counts in (marked.right, marked.expected, marked.marks))
         shared, agreement = marked.shared, marked.agreement
         peers = np.zeros(len(shared))
         np.add.at(peers, marked.annotators, (marked.heads - 1)[marked.sentences])
-        # each pair of annotators counts in `compared`: as many independent spans as an annotator has with one other
+        # `compared` counts each pair of annotators; the independent spans are those with one other annotator
         repeats = np.maximum(ratio(peers, number, 1.0), 1.0)
         high = _f1_interval(marked.same / repeats, marked.compared / repeats)[1]
         silent = (number == 0) & (expected >= FEW) & (shared > 0)
@@ -149,7 +149,7 @@ class SpanPage(KindPage):
         self.annotators = self.of_annotators(marked.tasks_of, shared, marks, **columns, copies=copied)
 
     def measure_sentences(self) -> None:
-        """Sets the table of sentences."""
+        """Set the table of sentences."""
         crowd, marked, result = self.crowd, self.marked, self.aggregation
         probability = result.posteriors[np.arange(len(result.labels)), result.labels]
         spans: list[list[list[int]]] = [[] for _ in range(len(crowd))]
@@ -175,7 +175,7 @@ class SpanPage(KindPage):
         return {"classes": self.table_of("classes", types), "pairs": self.table_of("pairs", pairs), **super().tables()}
 
     def annotator_details(self, codes: list[int]) -> Details:
-        """Errors by type, and what they say where the aggregate says something."""
+        """Errors by type, and confusion matrix of each annotator against the aggregate."""
         marked, none = self.marked, len(self.marked.types)
         counts = [marked.expected, marked.right, marked.missed, marked.wrong_type, marked.wrong_edges]
         counts += [marked.marks, marked.invented]
@@ -192,7 +192,7 @@ class SpanPage(KindPage):
             yield {"types": [line for line in errors if line[1] or line[6]], "confusion": confusion}
 
     def task_details(self) -> Details:
-        """Words, and who marked which spans."""
+        """Words, and annotators' spans."""
         crowd, marked = self.crowd, self.marked
         heads = np.flatnonzero(np.asarray(self.table.positions) == 0)
         tasks, annotators = self.table.task_ids[heads], self.table.annotator_ids[heads]
@@ -213,7 +213,7 @@ class SpanPage(KindPage):
             yield {"pieces": self.pieces(task, marks), "marks": marks}
 
     def pieces(self, task: int, marks: list[dict[str, Any]]) -> list[list[Any]]:
-        """What is shown of a sentence: [first token, tokens with what follows them]; for a long one a part."""
+        """Part of a sentence to show: [first token, tokens with following space]; long sentences are cut."""
         crowd, number = self.crowd, len(self.crowd.tokens[task])
         begin = 0
         if number > MOST_TOKENS:
@@ -243,7 +243,7 @@ class SpanPage(KindPage):
         return text
 
     def standing_out(self) -> list[str]:
-        """The types that are confused most."""
+        """The most confused types."""
         pairs = self.unclear
         if not pairs["first"] or pairs["disagreement"][0] < parts.MUCH:
             return []
@@ -254,13 +254,13 @@ class SpanPage(KindPage):
         return [f"{what}, with {percent(share)} of all disagreement on types"]
 
     def of_agreement(self) -> Iterable[PageWarning]:
-        """See `KindPage.of_agreement`; also that nobody marked anything."""
+        """See `KindPage.of_agreement`; also warns if there are no spans."""
         if self.overall["spans"]:
             return super().of_agreement()
         return [warning("no-spans", True), *(item for item in super().of_agreement() if item.about != "agreement")]
 
     def own_warnings(self) -> Iterable[PageWarning]:
-        """Tags that were corrected, types that are confused, what some mark and others do not, and unclear edges."""
+        """Warnings about corrected tags, confused types, spans that only some mark, and unclear edges."""
         if corrected := self.overall["tags_mended"]:
             yield warning("tags", number=corrected)
         if self.crowd.drawn is not None:
@@ -295,32 +295,32 @@ def _types(marked: MarkedSpans) -> parts.Columns:
 
 
 def _errors(marked: MarkedSpans, axis: int) -> dict[str, Any]:
-    """Shares of the aggregated spans, and of the marked ones, that are errors: of annotators (axis 1) or types (0)."""
+    """Shares of errors among aggregated and marked spans, by annotator (axis 1) or type (0)."""
     expected, marks = marked.expected.sum(axis=axis), marked.marks.sum(axis=axis)
     shares = {name: ratio(getattr(marked, name).sum(axis=axis), expected) for name in ERRORS}
     return {**shares, "invented": ratio(marked.invented.sum(axis=axis), marks)}
 
 
 def _pairs(marked: MarkedSpans) -> parts.Columns:
-    """Pairs of types, and of a type and no span, the largest share of the disagreement first."""
+    """Pairs of types, and of a type and no span, largest share of the disagreement first."""
     return parts.confused_pairs(marked.coincidences, [*marked.types, NO_SPAN], nothing=True)
 
 
 def _f1_interval(right: NDArray[Any], both: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Interval of 95 % of F1, 2 right / both: Wilson's of the share of right ones of all spans of either side."""
+    """95 % interval of F1, 2 right / both, from Wilson's interval for the share of correct spans in the union."""
     union = np.asarray(both - right, np.float64)
     low, high = wilson(ratio(right, union), union)
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
 def _same_spans(first: Iterable[set[Any]], second: Iterable[set[Any]]) -> Sums:
-    """Twice the spans that are in both, and those of both together, of pairs of sets."""
+    """For pairs of sets, twice the number of common spans, and the total number of spans."""
     counts = [(2 * len(one & other), len(one) + len(other)) for one, other in zip(first, second, strict=True)]
     totals, weights = np.array(counts, np.float64).reshape(-1, 2).T
     return totals, weights
 
 
 def _label(tokens: Sequence[str], spans: Iterable[Sequence[Any]]) -> str:
-    """The spans of a sentence (type, start, end) as a text for a table."""
+    """Format the spans of a sentence (type, start, end) for a table."""
     text = ", ".join(f"{' '.join(tokens[start:end])} ({type_})" for type_, start, end in spans)
     return text if len(text) <= MOST_LABEL else f"{text[: MOST_LABEL - 1]}…"

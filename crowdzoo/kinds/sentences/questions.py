@@ -1,4 +1,4 @@
-"""What `crowdzoo next` asks about sentences."""
+"""Questions of `crowdzoo next` about sentences."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from crowdzoo.kinds.questions import Questions
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.next_annotation import FEWEST, Gains, information_gain
 
-CERTAIN = 1e-3  # what the tag of a token may lack that no answer is expected to change
+CERTAIN = 1e-3  # one minus the probability of a token's tag, below which answers are not expected to change it
 
 
 class SpanQuestions(Questions[SequenceAggregation]):
-    """By the posteriors of tokens and the confusion matrices of annotators."""
+    """Choose questions by the posteriors of tokens and the confusion matrices of annotators."""
 
     gain_meaning = "how much the answer tells, tag by tag: 0.69 decides between two equally probable tags"
     names = "classes"
     methods = "bsc-seq, hmm-crowd or dawid-skene"
 
     def skills(self, result: SequenceAggregation, places: list[int] | slice) -> Floats | None:
-        """Confusion matrices with the tags in this order, [R, K, K]; None where the method has none."""
+        """Confusion matrices with the tags in this order, [R, K, K]; None if the method has none."""
         return None if result.confusions is None else result.confusions[:, places][:, :, places]
 
     def weights(self, result: SequenceAggregation) -> Floats:
-        """Sentences of each annotator, [R]."""
+        """Number of sentences per annotator, [R]."""
         return result.tasks_per_annotator.astype(np.float64)
 
     def gains(self, result: SequenceAggregation, skills: Floats, crowd: Annotations) -> Gains:
-        """What an answer is expected to tell of the tags of a sentence, nats, one by one."""
+        """Expected information of an answer about the tags of a sentence, summed over tags, nats."""
         open_tokens = result.posteriors.max(axis=1, initial=0) < 1 - CERTAIN
 
         def gain(tasks: Codes, annotators: Codes) -> Floats:
@@ -44,7 +44,7 @@ class SpanQuestions(Questions[SequenceAggregation]):
         return gain
 
     def find_sure(self, result: SequenceAggregation, least: float, crowd: Annotations) -> Flags:
-        """Sentences with two answers or more of which each token has a tag of this probability."""
+        """Sentences with at least two answers in which each token's tag has at least this probability."""
         tokens = np.append(result.posteriors.max(axis=1, initial=0), 1.0)
         sizes = np.diff(result.starts)
         lowest = np.where(sizes > 0, np.minimum.reduceat(tokens, result.starts[:-1]) if len(sizes) else 0.0, 0.0)

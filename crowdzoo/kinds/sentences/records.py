@@ -1,4 +1,4 @@
-"""Sentences as tf.Examples: from annotators' files, and back into arrays for training."""
+"""Sentences as tf.Examples: created from annotators' files, and read back into arrays for training."""
 
 import dataclasses
 import functools
@@ -32,14 +32,14 @@ from crowdzoo.training.tagger_training import train_tagger
 
 
 def read_crowd_sequences(options: GenOptions) -> CrowdSequences:
-    """Reads what annotators said of sentences, cut into the tokens that the served model will see.
+    """Read annotated sentences, split into the tokens of the served model.
 
     Args:
-        options: `annotations` (the file), and what `read_sentences` takes.
+        options: `annotations` (the file), and options of `read_sentences`.
 
     Raises:
         ConfigError: gold of spans in another file.
-        DataError: as the readers; or there is nothing to learn from.
+        DataError: invalid files, or no marked spans.
     """
     path = options["annotations"]
     names = ("gold", "scheme", "classes", "on_bad_tags", "platform", "field", *ROW_OPTIONS)
@@ -52,10 +52,10 @@ def read_crowd_sequences(options: GenOptions) -> CrowdSequences:
 
 
 def sentence_example(sequences: CrowdSequences, task: int) -> tf.train.Example:
-    """The Example of a sentence.
+    """Create the Example of a sentence.
 
     `task` (bytes), `instances` (bytes, the text), `tokens` (bytes, [T]), `annotator_ids` (int64, [M]),
-    `annotator_labels` (int64, [M T], annotator by annotator), and where known `gold` (int64, [T]).
+    `annotator_labels` (int64, [M T], annotator by annotator), and, if known, `gold` (int64, [T]).
     """
     tokens = sequences.tokens[task]
     ids, labels = sequences.annotations.padded(np.array([task]))
@@ -73,15 +73,15 @@ def sentence_example(sequences: CrowdSequences, task: int) -> tf.train.Example:
 
 @dataclasses.dataclass(frozen=True)
 class ReadSentences:
-    """Sentences read back from Examples.
+    """Sentences read from Examples.
 
     Attributes:
         texts: N strings.
         tokens: N lists of strings.
         annotations: kind "sequence"; tasks are numbered in the files' order.
-        posteriors: N arrays [T_i, K] of the aggregation, rows of zeros where nobody labelled.
+        posteriors: N arrays [T_i, K] of the aggregation, zeros for tokens without labels.
         evaluation_labels: N arrays int64 [T_i].
-        evaluation_weights: float [N], 0 where nothing is known.
+        evaluation_weights: float [N], 0 without known labels.
     """
 
     texts: list[str]
@@ -93,14 +93,14 @@ class ReadSentences:
 
 
 def read_examples(patterns: Sequence[str], info: DatasetInfo) -> ReadSentences:
-    """Reads a split that CrowdAggregator wrote, whole.
+    """Read a complete split written by CrowdAggregator.
 
     Args:
         patterns: patterns of gzipped TFRecord files.
         info: result of `read_dataset_info`: `classes`, `annotators`.
 
     Raises:
-        FileNotFoundError: no file fits.
+        FileNotFoundError: no file matches.
     """
     num_classes = len(info["classes"])
     answers: list[tuple[int, int, np.ndarray]] = []
@@ -124,7 +124,7 @@ def read_examples(patterns: Sequence[str], info: DatasetInfo) -> ReadSentences:
 
 
 def read_tokens(pattern: str) -> dict[str, list[str]]:
-    """The tokens of the sentences in a split, by task."""
+    """Tokens of the sentences in a split, by task."""
     tokens = {}
     for record in _records(sorted(tf.io.gfile.glob(pattern))):
         task, example = example_files.task_and_example(record)
@@ -141,7 +141,7 @@ def _records(files: Iterable[str]) -> Iterator[bytes]:
 
 
 def _sentences(annotations: Annotations, tokens: Mapping[str, list[str]], info: DatasetInfo) -> CrowdSequences:
-    """Those of the sentences whose tokens are known."""
+    """Annotated sentences with known tokens."""
     crowd = annotations.select_tasks(np.array([str(name) in tokens for name in annotations.tasks], bool))
     return CrowdSequences([tokens[str(name)] for name in crowd.tasks], crowd, scheme=info["scheme"])
 
@@ -150,15 +150,15 @@ class SpanRecords(Records):
     """Sentences."""
 
     def read(self, options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
-        """Reads sentences, and splits them by their texts: one text is never in both splits.
+        """Read sentences and split them by text, so that no text is in both splits.
 
         Args:
             options: settings of AnnotationExampleGen.
             rejects: path of the file of rejected rows.
-            folder: not used: sentences are held in memory.
+            folder: not used, since sentences are in memory.
 
         Raises:
-            DataError: as `read_crowd_sequences`.
+            DataError: see `read_crowd_sequences`.
         """
         skips = options.get("on_bad_rows") == "reject"
         sequences = read_crowd_sequences(options | {"rejects": rejects} if skips else options)
@@ -181,7 +181,7 @@ class SpanRecords(Records):
         return _sentences(crowd, tokens, info)
 
     def train(self, settings: Settings, files: TrainingFiles) -> Trained:
-        """Trains a tagger on sentences, which are read whole.
+        """Train a tagger on sentences, which are read completely.
 
         Args: see `Records.train`.
         """
@@ -194,16 +194,16 @@ class SpanRecords(Records):
         return Trained(model, model.history, encoder, sentences.texts[:WARMUP])
 
     def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
-        """Scores of taggers on the sentences whose tags are known, asked as a server asks them: with text.
+        """Score taggers on sentences with known tags, with text as input, as on a server.
 
         Args and Returns: see `Records.model_scores`.
 
         Raises:
-            ValueError: a model cuts a text into other tokens than it was tagged by.
+            ValueError: a model splits a text into other tokens than those tagged.
         """
         sentences = read_examples([files], info)
         known = np.flatnonzero(sentences.evaluation_weights > 0)
-        # sentences of like length are asked together
+        # batches have sentences of similar length
         order = known[np.argsort([len(sentences.tokens[task]) for task in known], kind="stable")]
         gold = [[info["classes"][code] for code in sentences.evaluation_labels[task]] for task in order]
         answers = {}
@@ -218,7 +218,7 @@ class SpanRecords(Records):
         return scored_models(SpanScoring(info["scheme"]), models, gold, answers)
 
     def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
-        """Each split by its own annotations alone; tokens of sentences without annotations have "O".
+        """Fit to each split separately; tokens of sentences without annotations get "O".
 
         Args: see `Records.aggregate`.
         """

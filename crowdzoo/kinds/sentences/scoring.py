@@ -1,4 +1,4 @@
-"""How tags of sentences, and spans, are compared with gold."""
+"""Comparison of tags and spans of sentences with gold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crowdzoo.kinds.scoring import Flags, Rows, Scores, Scoring, Sums
 from crowdzoo.quality.span_scores import SpanScores, TypeScores, span_scores
 
 TAGS_F1, DRAWN_F1 = "F1 of spans", "F1 of spans as drawn"
-Tags = Sequence[Any]  # of each sentence names or codes, None where unknown
+Tags = Sequence[Any]  # names or codes per sentence, None where unknown
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class SpanScoring(Scoring[Tags, Tags]):
     """Gold is tags of N sentences, None where unknown; answers are tags of n sentences.
 
     Args:
-        scheme: how tags are written, "BIO" or "IOBES".
-        classes: names of the tags where gold and answers are codes; else None.
+        scheme: tagging scheme, "BIO" or "IOBES".
+        classes: names of the tags if gold and answers are codes; else None.
     """
 
     metric, metric_title = "f1", "F1"
@@ -34,13 +34,13 @@ class SpanScoring(Scoring[Tags, Tags]):
         return np.array([tags is not None for tags in gold], bool)
 
     def sums(self, gold: Tags, answers: Tags) -> Sums:
-        """Twice the correct spans, and the spans of gold and of the answers together."""
+        """Twice the number of correct spans, and the total number of spans in gold and answers."""
         sentences = [self._counts([true], [tags]) for true, tags in zip(gold, answers, strict=True)]
         spans = [sentence.num_gold + sentence.num_predicted for sentence in sentences]
         return np.array([2.0 * sentence.num_correct for sentence in sentences]), np.array(spans, float)
 
     def score(self, gold: Tags, answers: Tags) -> Scores:
-        """F1, precision and recall of spans, the share of tokens with the correct tag, and a table of the types."""
+        """F1, precision and recall of spans, the share of tokens with the correct tag, and a table by type."""
         counts = self._counts(gold, answers)
         numbers = {name: getattr(counts, name) for name in ("f1", "precision", "recall", "token_accuracy")}
         return {**numbers, "types": counts.rows()}

@@ -1,1 +1,1 @@
-"""Several labels per task: one question for each."""
+"""Several labels per task: one yes-or-no question per label."""

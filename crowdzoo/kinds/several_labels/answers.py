@@ -1,4 +1,4 @@
-"""LabelAnswers: sets of labels as yes and no to each label, and how far annotators agree on them."""
+"""LabelAnswers: sets of labels as yes or no to each label, and agreement of annotators on them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.figures import NORMAL_975, wilson
 from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 
-EXCHANGED = 0.75  # share of the cases in which labels are told apart, that are the other way round
+EXCHANGED = 0.75  # share of reversed answers among cases that distinguish two labels
 
 
 @dataclass(frozen=True, eq=False)
 class LabelAnswers:
-    """Answers of annotators to tasks, each a set of labels; A answers, N tasks, R annotators, J labels.
+    """A answers of R annotators to N tasks, each a subset of J labels.
 
     Attributes:
         tasks: task of each answer, ascending, int64 [A].
-        annotators: its annotator, int64 [A].
-        labels: whether it has each label, bool [A, J].
-        sizes: answers to each task, int64 [N].
-        yes: how many of these have the label, int64 [N, J].
-        num_annotators: R.
+        annotators: annotator of each answer, int64 [A].
+        labels: whether each answer has each label, bool [A, J].
+        sizes: number of answers per task, int64 [N].
+        yes: number of answers per task with each label, int64 [N, J].
+        num_annotators: number of annotators, R.
     """
 
     tasks: Codes
@@ -38,11 +38,11 @@ class LabelAnswers:
 
     @classmethod
     def of(cls, annotations: Annotations, codes: Codes) -> LabelAnswers:
-        """The answers of a table in which each label of an answer has a row of its own.
+        """Create the answers of a table with one row per label of an answer.
 
         Args:
             annotations: kind classification.
-            codes: classes that are labels, [J]; another one means no label.
+            codes: classes that are labels, [J]; other classes mean no label.
         """
         number = max(annotations.num_annotators, 1)
         answers, answer_of = np.unique(annotations.task_ids * number + annotations.annotator_ids, return_inverse=True)
@@ -57,18 +57,18 @@ class LabelAnswers:
     def alphas(
         self, bootstrap: int, seed: int, on_sample: Callable[[], None] | None = None
     ) -> tuple[Alpha | None, list[Alpha | None]]:
-        """Krippendorff's alpha of all labels together and of each one, with the interval of 95 % of drawing tasks.
+        """Krippendorff's alpha of all labels together and of each label, with 95 % bootstrap intervals over tasks.
 
-        That of a label is that of its yes and no. Together they are one minus the sum of the observed disagreements,
-        divided by the sum of the expected ones: labels count by how often they are given.
+        Alpha of a label is that of its yes and no. Alpha of all labels is one minus the sum of observed disagreements
+        divided by the sum of expected ones, so that frequent labels count more.
 
         Args:
             bootstrap: number of samples; 0 for no intervals.
-            seed: of the samples.
-            on_sample: is called after each sample.
+            seed: seed of the samples.
+            on_sample: called after each sample.
 
         Returns:
-            The two; None where all say the same, or no task has two answers.
+            Both; None if all answers are equal, or no task has two answers.
         """
         rows = self.sizes > 1
         sizes, yes = self.sizes[rows].astype(np.float64), self.yes[rows].astype(np.float64)
@@ -80,7 +80,7 @@ class LabelAnswers:
             return weights @ observed / max(number, 1.0), expected
 
         seen, chance = disagreements(np.ones(len(sizes)))
-        bootstrap = bootstrap if len(sizes) > 1 else 0  # one task has no interval
+        bootstrap = bootstrap if len(sizes) > 1 else 0  # a single task has no interval
         samples = [disagreements(weights) for weights in draw_tasks(len(sizes), bootstrap, seed, on_sample)]
 
         def alpha(places: slice) -> Alpha | None:
@@ -96,20 +96,20 @@ class LabelAnswers:
 
     @cached_property
     def _others(self) -> Floats:
-        """Of each answer and label the share of the others who give it, [A, J]; 0 where nobody else answered."""
+        """For each answer and label, the share of the others who give the label, [A, J]; 0 without other answers."""
         several = (self.sizes[self.tasks] > 1)[:, None]
         peers = np.maximum(self.sizes[self.tasks] - 1, 1)[:, None]
         return np.where(several, (self.yes[self.tasks] - self.labels) / peers, 0.0)
 
     def exchanges(self, wanted: Flags) -> dict[int, list[tuple[int, int]]]:
-        """Pairs of labels that an annotator gives one for the other, by annotator; most have none.
+        """Pairs of labels that annotators swap, by annotator; most annotators swap none.
 
-        Where the others tell the two labels apart, the annotator nearly always tells them apart the other way round:
-        clearly in more than three quarters of the cases, by Wilson's interval; and where the others give both or
-        none, so does the annotator (else whoever says the opposite of all exchanged them).
+        Where the others give one of the two labels, the annotator nearly always gives the other: significantly more
+        often than in three quarters of the cases, by Wilson's interval. Where the others give both or none, so does the
+        annotator; otherwise, annotators who invert all answers would count.
 
         Args:
-            wanted: annotators who are looked at, bool [R].
+            wanted: annotators to check, bool [R].
         """
         pairs: dict[int, list[tuple[int, int]]] = {}
         for annotator in np.flatnonzero(wanted).tolist():
@@ -128,10 +128,10 @@ class LabelAnswers:
 
     @cached_property
     def _disagreements(self) -> tuple[Floats, Floats]:
-        """Of each answer and label, the share of the others who say otherwise, and that by chance, [A, J] each.
+        """For each answer and label, the share of the others who disagree, and that expected by chance, [A, J] each.
 
-        By chance: of the others' answers to all tasks that the annotator answered. Both are 0 where nobody else
-        answered the task.
+        Chance is based on the others' answers to all tasks that the annotator answered. Both are 0 for tasks without
+        other answers.
         """
         several, rest = (self.sizes[self.tasks] > 1)[:, None], self._others
         shared = np.bincount(self.annotators[several[:, 0]], minlength=self.num_annotators)
@@ -144,13 +144,12 @@ class LabelAnswers:
     def agreement(self, label: int | None = None) -> Floats:
         """Agreement of each annotator with the others beyond chance, [4, R]: value, ends of its interval, and weight.
 
-        One minus the annotator's disagreements with the others who answered the same tasks, divided by those that would
-        be if the others' answers to these tasks were exchanged at random: 1: always as the others; 0: as by chance. The
-        interval of 95 % is that of a ratio of sums over the answers. The weight is the number of disagreements by
-        chance.
+        One minus the annotator's disagreements with others on the same tasks, divided by those expected if the others'
+        answers to these tasks were permuted at random: 1 is perfect agreement, 0 is chance. The 95 % interval is that
+        of a ratio of sums over answers. The weight is the number of disagreements expected by chance.
 
         Args:
-            label: one of them; None takes all together.
+            label: a label; None: all labels together.
         """
         seen, chance = self._disagreements
         labels = slice(None) if label is None else slice(label, label + 1)

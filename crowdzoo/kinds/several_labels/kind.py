@@ -1,4 +1,4 @@
-"""Several labels: each of J labels holds for a task or not; an annotator's answer is a set of them."""
+"""Several labels: each of J labels applies to a task or not; an annotator's answer is a set of labels."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.multi_label import MultiLabel
     from crowdzoo.aggregation.multi_label_aggregation import MultiLabelAggregation
 
-NO_LABEL = "(none)"  # the answer that no label holds
-LabelGold = Mapping[object, Codes]  # label -> 1 where it holds, 0, or -1 where that is unknown, [N]
+NO_LABEL = "(none)"  # the answer that no label applies
+LabelGold = Mapping[object, Codes]  # label -> 1 if it applies, 0 if not, -1 if unknown, [N]
 
 
 class LabelReading(Reading[Annotations, LabelGold]):
-    """Labels of an answer have a row each; gold is that of each label, as `MultiLabel.fit` takes it."""
+    """Files have one row per label of an answer; gold is by label, as for `MultiLabel.fit`."""
 
     def read(self, annotations: str | Path, *, no_label: str | None = None, **options: Any) -> Annotations:
         """See `Reading.read`."""
@@ -45,7 +45,7 @@ class LabelReading(Reading[Annotations, LabelGold]):
         no_label: str = NO_LABEL,
         label_separator: str = "|",
     ) -> LabelGold | None:
-        """See `Reading.gold_of`; a cell has all labels that hold."""
+        """See `Reading.gold_of`; a cell contains all labels that apply."""
         if path is None:
             return None
         labels = [name for name in np.asarray(crowd.classes).tolist() if str(name) != no_label]
@@ -58,19 +58,19 @@ class LabelReading(Reading[Annotations, LabelGold]):
 
 
 class LabelAggregating(Aggregating[Annotations, "MultiLabelAggregation", LabelGold]):
-    """A method for classes answers each label as a question of yes or no."""
+    """A method for classes treats each label as a yes-or-no question."""
 
     remark = "Agreement is Krippendorff's alpha of the yes and no to each label."
 
     def methods(self) -> Table:
-        """Those for classes."""
+        """The methods for classes."""
         return OF_CLASSES.methods()
 
     def make(self, method: str, *, no_label: str | None = None, **settings: Any) -> MultiLabel:
-        """See `Aggregating.make`; `no_label` is the answer that no label holds."""
+        """See `Aggregating.make`; `no_label` is the answer that no label applies."""
         from crowdzoo.aggregation.multi_label import MultiLabel
 
-        of_label: Any = OF_CLASSES.make(method, **settings)  # refuses what is unknown
+        of_label: Any = OF_CLASSES.make(method, **settings)  # rejects unknown settings
         return MultiLabel(method, none=no_label or NO_LABEL, settings=getattr(of_label, "get_params", dict)())
 
     def title(self, result: MultiLabelAggregation) -> str:
@@ -78,17 +78,17 @@ class LabelAggregating(Aggregating[Annotations, "MultiLabelAggregation", LabelGo
         return f"{result.method}, label by label"
 
     def fit_options(self, gold: LabelGold | None, used: bool, calibrated: bool) -> dict[str, Any]:
-        """See `Aggregating.fit_options`; the labels are calibrated one by one, when they are fitted."""
+        """See `Aggregating.fit_options`; labels are calibrated one by one during the fit."""
         return {"gold": gold, "calibrated": calibrated} if used or calibrated else {}
 
     def calibrate(
         self, result: MultiLabelAggregation, crowd: Annotations, gold: LabelGold, seed: int
     ) -> MultiLabelAggregation:
-        """The result, which `fit` has calibrated."""
+        """The result unchanged, since `fit` calibrates it."""
         return result
 
     def rows(self, result: MultiLabelAggregation, crowd: Annotations, gold: LabelGold | None, used_gold: bool) -> Rows:
-        """For how many tasks each label holds, how far annotators agree on it, and its accuracy."""
+        """Number of tasks, agreement and accuracy per label."""
         from crowdzoo.kinds.several_labels.answers import LabelAnswers
 
         names = result.label_names.tolist()
@@ -114,7 +114,7 @@ class LabelAggregating(Aggregating[Annotations, "MultiLabelAggregation", LabelGo
     def consensus(
         self, result: MultiLabelAggregation, crowd: Annotations, tasks: Codes
     ) -> Iterable[tuple[list[str], float]]:
-        """Names of the labels of each task, with the probability of the least sure one."""
+        """Names of the labels of each task, with the probability of the least certain one."""
         sure = np.maximum(result.probabilities, 1 - result.probabilities).min(axis=1, initial=1)
         names = result.label_sets
         return (([str(name) for name in names[task]], sure[task]) for task in tasks.tolist())

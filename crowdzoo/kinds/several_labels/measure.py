@@ -1,4 +1,4 @@
-"""How methods for several labels per task are compared."""
+"""Comparison of methods for several labels per task."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class LabelMeasure(Measure[Annotations, MultiLabelAggregation]):
-    """By F1 of labels, of all tasks together. A row of answers has the probability of each label.
+    """Compare by F1 of labels over all tasks. A row of answers has the probability of each label.
 
     Args:
-        crowd: classes, of which an annotator may give a task several.
-        gold: label -> 1 where it holds, 0, or -1 where that is unknown, int [N]; as `MultiLabel.fit` takes it.
+        crowd: annotations, with possibly several classes per task and annotator.
+        gold: label -> 1 if it applies, 0 if not, -1 if unknown, int [N]; as for `MultiLabel.fit`.
     """
 
     scoring = SCORING
@@ -36,7 +36,7 @@ class LabelMeasure(Measure[Annotations, MultiLabelAggregation]):
     quick = ClassMeasure.quick
 
     def check(self, gold: object) -> Codes:
-        """Codes, [N, J]; -1 of a label without gold."""
+        """Codes, [N, J]; -1 for labels without gold."""
         codes_of = cast(Mapping[object, Codes], gold)
         if not all(map(np.ndim, codes_of.values())):
             raise DataError(
@@ -60,7 +60,7 @@ class LabelMeasure(Measure[Annotations, MultiLabelAggregation]):
     def pair(
         cls, settings: Settings, x: Examples, crowd: Annotations, tasks: ArrayLike | None
     ) -> tuple[Examples, Annotations]:
-        """None.
+        """Not supported.
 
         Raises:
             ConfigError: always.

@@ -1,4 +1,4 @@
-"""LabelPage: what the page of a report says where several labels may hold for a task."""
+"""LabelPage: page of a report on several labels per task."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from crowdzoo.quality.copies import copies
 from crowdzoo.quality.figures import NORMAL_975, interval, means, ratio, wilson
 from crowdzoo.quality.next_annotation import SURE
 
-MOST_CHECKED = 3  # annotators in the row of a label
-RARE = 10  # answers with a label, below which little can be said of it
-LEAST_CHANCE = 5.0  # disagreements by chance on a label, from which an annotator is judged on it
+MOST_CHECKED = 3  # annotators named in the row of a label
+RARE = 10  # answers with a label, below which the label is called rare
+LEAST_CHANCE = 5.0  # disagreements expected by chance on a label, from which an annotator is judged on it
 NO_LABEL = "(none)"  # for tasks without one
-ONE_ANSWER = 0.9  # share of one answer from which it is noted
+ONE_ANSWER = 0.9  # share of a single answer from which it is noted
 EXCHANGE_BACK = (
     "ask whether names were exchanged, and exchange them back in the file: each label is a question of its own, so no "
     "method does that"
@@ -33,7 +33,7 @@ EXCHANGE_BACK = (
 
 
 class LabelPage(KindPage):
-    """What the page of a report says where several labels may hold for a task: each is a question of yes or no.
+    """Page of a report on several labels per task, where each label is a yes-or-no question.
 
     The labels that an annotator gave a task are one answer.
     """
@@ -81,7 +81,7 @@ class LabelPage(KindPage):
         self.extras = {"classes": names}
 
     def measure_labels(self) -> Columns:
-        """Values of the table of labels."""
+        """Build the values of the table of labels."""
         answers, number, some = self.answers, len(self.label_names), self.answers.sizes > 0
         several = answers.sizes > 1
         sizes, yes = answers.sizes[several][:, None], answers.yes[several]
@@ -108,7 +108,7 @@ class LabelPage(KindPage):
         )
 
     def measure_annotators(self) -> None:
-        """Sets the table of annotators."""
+        """Set the table of annotators."""
         answers, names = self.answers, self.label_names
         annotators, number, labels = answers.annotators, answers.num_annotators, answers.labels
         counts = np.bincount(annotators, minlength=number)
@@ -119,7 +119,7 @@ class LabelPage(KindPage):
         pattern = np.unique(labels, axis=0, return_inverse=True)[1].ravel()
         size = int(pattern.max(initial=0)) + 1
         pairs, times = np.unique(annotators * size + pattern, return_counts=True)
-        order = np.argsort(times, kind="stable")  # the most frequent one is written last
+        order = np.argsort(times, kind="stable")  # the most frequent one comes last
         top, kind = np.zeros(number), np.zeros(number, np.int64)
         top[pairs[order] // size] = times[order] / counts[pairs[order] // size]
         kind[pairs[order] // size] = pairs[order] % size
@@ -129,7 +129,7 @@ class LabelPage(KindPage):
         questions = answers.tasks[:, None] * labels.shape[1] + np.arange(labels.shape[1])
         copied = copies(self.table.annotators, questions.ravel(), annotators.repeat(questions.shape[1]), labels.ravel())
         usual_agreement = np.median(agreement[0][np.isfinite(agreement[0])]) if np.isfinite(agreement[0]).any() else 0.0
-        with np.errstate(invalid="ignore"):  # on two labels or more
+        with np.errstate(invalid="ignore"):  # on at least two labels
             doubtful = (np.stack([values[1] for values in self.by_label]) < usual_agreement / 2).sum(axis=0) > 1
         exchanged = answers.exchanges((shared >= FEW) & doubtful)
         exchange = np.isin(np.arange(number), [*exchanged])
@@ -153,7 +153,7 @@ class LabelPage(KindPage):
         return {"classes": self.table_of("classes", self.of_labels), **super().tables()}
 
     def annotator_details(self, codes: list[int]) -> Details:
-        """Of each label: answers with it, agreement on it, sensitivity and specificity."""
+        """For each label: number of answers with it, agreement, sensitivity and specificity."""
         counts = np.zeros((self.answers.num_annotators, len(self.label_names)), np.int64)
         np.add.at(counts, self.answers.annotators, self.answers.labels)
         agreement = np.stack([values[0] for values in self.by_label], axis=1)
@@ -163,7 +163,7 @@ class LabelPage(KindPage):
             yield {"labels": [[label, *row] for label, row in enumerate(rows)]}
 
     def task_details(self) -> Details:
-        """Votes and probability of the labels that somebody gave, and who gave which."""
+        """Votes and probability of the given labels, and each annotator's labels."""
         answers, result = self.answers, self.aggregation
         annotators = answers.annotators
         starts = np.searchsorted(answers.tasks, np.arange(len(answers.sizes) + 1))
@@ -197,14 +197,14 @@ class LabelPage(KindPage):
         return text
 
     def of_notes(self) -> Iterable[PageWarning]:
-        """Warnings of the notes of the result; a note on a label begins with its name."""
+        """Warnings from the notes of the result; a note on a label begins with its name."""
         for note in self.aggregation.notes:
             name = next((label for label in self.label_names if note.startswith(f"{label}: ")), None)
             item = parts.note_warning(note if name is None else note[len(name) + 2 :])
             yield item if name is None else replace(item, serious=False, about=name, link="classes")
 
     def own_warnings(self) -> Iterable[PageWarning]:
-        """Labels on which annotators agree as by chance, and rare ones."""
+        """Warnings about labels with agreement at chance, and about rare labels."""
         rows = list(zip(self.label_names, self.alphas, self.of_labels["annotations"], strict=True))
         chance = [name for name, alpha, count in rows if alpha and count >= RARE and not parts.above_chance(alpha)]
         if chance:
@@ -218,7 +218,7 @@ class LabelPage(KindPage):
 
 
 def _opposed_on_one(by_label: list[Floats]) -> Flags:
-    """Who agrees less than by chance on a label, with 95 % for all labels of an annotator together, bool [R]."""
+    """Annotators who agree less than by chance on some label, at 95 % confidence over all labels, bool [R]."""
     wider = NormalDist().inv_cdf(1 - 0.025 / len(by_label)) / NORMAL_975
     with np.errstate(invalid="ignore"):
         upper = [(value + wider * (high - value), chance) for value, _, high, chance in by_label]

@@ -1,4 +1,4 @@
-"""What `crowdzoo next` asks where several labels may hold for a task."""
+"""Questions of `crowdzoo next` about several labels per task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crowdzoo.quality.next_annotation import FEWEST, Gains, information_gain
 
 
 class LabelQuestions(Questions[MultiLabelAggregation]):
-    """By sensitivities and specificities."""
+    """Choose questions by sensitivities and specificities."""
 
     gain_meaning = "how much the answer tells, label by label: 0.69 decides whether an even one holds"
     names = "label_names"
@@ -23,7 +23,7 @@ class LabelQuestions(Questions[MultiLabelAggregation]):
         return np.stack([result.specificity[:, places], result.sensitivity[:, places]], axis=2)
 
     def gains(self, result: MultiLabelAggregation, skills: Floats, crowd: Annotations) -> Gains:
-        """What an answer is expected to tell, the labels one by one, nats."""
+        """Expected information of an answer, summed over labels, nats."""
         rates = np.stack([skills, 1 - skills], axis=3)  # [R, J, true, said]: rows of no and yes
         rates[:, :, 1] = rates[:, :, 1, ::-1]
         beliefs = np.stack([1 - result.probabilities, result.probabilities], axis=2)
@@ -37,7 +37,7 @@ class LabelQuestions(Questions[MultiLabelAggregation]):
         return gain
 
     def find_sure(self, result: MultiLabelAggregation, least: float, crowd: Annotations) -> Flags:
-        """Tasks with two answers or more of which each label holds, or does not, with this probability."""
+        """Tasks with at least two answers where each label applies, or does not, with at least this probability."""
         certain = np.maximum(result.probabilities, 1 - result.probabilities).min(axis=1) >= least
         return np.asarray(certain & (result.annotations_per_task >= FEWEST))
 

@@ -1,4 +1,4 @@
-"""How several labels per task are compared with gold."""
+"""Comparison of several labels per task with gold."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from crowdzoo.kinds.scoring import Codes, Flags, Floats, Scores, Scoring, Sums
 class LabelScoring(Scoring[Codes, Floats]):
     """Gold is 1, 0 or -1 (unknown) for each label, int [N, J]; answers are probabilities of the labels, [n, J].
 
-    A label is given where its probability is above one half. Where gold of a label is unknown, it does not count.
+    A label is given if its probability is above one half. Labels with unknown gold are ignored.
     """
 
     metric, metric_title = "f1", "F1"
     titles: ClassVar = {"accuracy": "accuracy", "mean_f1": "mean F1"}
 
     def known(self, gold: Codes) -> Flags:
-        """Tasks for which some label is known."""
+        """Tasks with at least one known label."""
         return np.asarray((gold >= 0).any(axis=1))
 
     def sums(self, gold: Codes, answers: Floats) -> Sums:
-        """Twice the labels that are correct, and the labels that hold and those that were given."""
+        """Twice the number of correct labels, and the number of true plus given labels."""
         return self._sums(gold, answers, 1)
 
     def score(self, gold: Codes, answers: Floats) -> Scores:
-        """F1 of all labels, the share of correct answers, and the mean F1 of the labels that hold somewhere."""
+        """F1 over all labels, share of correct answers, and mean F1 of the labels that apply to some task."""
         totals, weights = self._sums(gold, answers, 0)
         rates = (totals / np.maximum(weights, 1))[(gold == 1).any(axis=0)]
         return {
