@@ -16,11 +16,11 @@ from crowdzoo.quality.figures import name_column
 def class_agreement(annotations: Annotations, models: Sequence[object]) -> pa.Table:
     """Agreement of each model with people, by class.
 
-    Every pair of a label of the model and a label of a person for the same task counts once. Among the
-    pairs in which the person says a class, `found` is the share in which the model says it as well. Among those in
-    which the model says it, `confirmed` is the share in which the person does. A model that overuses a class has a high `found` and a low
-    `confirmed`. For comparison, `people` is the share of pairs of two people in which the second says the class if the
-    first does.
+    Every pair of a label of the model and a label of a person for the same task counts once. Among the pairs in
+    which the person says a class, `found` is the share in which the model says it as well. Among those in which the
+    model says it, `confirmed` is the share in which the person does. A model that overuses a class has a high
+    `found` and a low `confirmed`. For comparison, `people` is the share of pairs of two people in which the second
+    says the class if the first does.
 
     Args:
         annotations: kind classification, K classes.

@@ -102,11 +102,11 @@ def test_a_line_that_is_not_json_is_named_and_the_others_are_read(write, rows_of
         assert rows_of(path, "prodigy", on_bad_rows="reject") == [(1, "ann", "GLAD")]
 
 
-def test_a_key_named_after_an_encoding_is_not_taken_for_a_wrong_encoding(write, said):
+def test_a_key_named_after_an_encoding_is_not_taken_for_a_wrong_encoding(write, rows_of):
     path = write("export.jsonl", [example(1, "ann", options=OPTIONS, accept=["GLAD"])])
     path.write_text('{"UTF-8": 1, "UTF-8": 2}\n' + path.read_text())
     with pytest.raises(DataError, match=r"export.jsonl, row 1: .* holds the key 'UTF-8' twice. Export it again"):
-        said(path, "prodigy")
+        rows_of(path, "prodigy")
 
 
 @pytest.mark.parametrize("name", ["2026-03-02_10-11-12", "news-2026-03-02_10-11-12"])
