@@ -72,8 +72,8 @@ class Export:
             an item if entries have several: `X*` reads X1, X2 as separate tasks, whose data columns such as url1, url2
             become url. If an export contains several groups, such as Zooniverse's workflows, the group, optionally with
             its version, precedes the name: `10/T0`, `10.16/T0`.
-        image: names tasks after the files of their images, without suffix: the column of the image, or True to find it.
-            None keeps the platform's names.
+        image: name a task after the file of its image, without its ending: the column of the image, or True to find
+            it. None keeps the platform's own names.
         encoding: of its text, see `FileOptions`.
         separator: between the values of CSV, see `FileOptions`.
         columns: of preferences, what names the tasks that are compared, see `Platform.pairs`.
@@ -117,7 +117,7 @@ class Export:
         self._items: dict[str, str] = {}  # for entries with several items: number -> question
         self._field, self._image = field, image
         self._columns = columns or {}
-        self._kept: set[str] = set()  # groups of entries to read
+        self._kept: set[str] = set()  # groups of entries that count
         is_csv, is_text = self.platform.records is csv_records, self.platform.suffixes[0] not in _ENDINGS
         for name, value, fits in (("encoding", encoding, is_text), ("separator", separator, is_csv)):
             if value is not None and not fits:
