@@ -34,7 +34,7 @@ def csv_records(file: ExportFile) -> Iterator[tuple[int, dict[str, str] | BadRow
             try:
                 row = next(rows, None)
             except csv.Error as error:
-                raise DataError(f"{file.name}, row {line}: cannot be taken apart: {error}. Export it again.") from None
+                raise DataError(f"{file.name}, row {line}: cannot be parsed: {error}. Export it again.") from None
             if row is None:
                 break
             if not header:

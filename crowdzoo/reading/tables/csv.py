@@ -225,7 +225,7 @@ def _csv_reason(error: str) -> str:
         return _too_long(LONGEST_VALUE)
     if "new-line character" in error:
         return "holds a carriage return within the line. Save the file with \\n line ends."
-    return f"cannot be taken apart: {error}."
+    return f"cannot be parsed: {error}."
 
 
 class _Feed:
