@@ -28,7 +28,7 @@ _IDS = {"task": "task_ids", "left": "task_ids", "annotator": "annotator_ids"}
 _ATTRIBUTES = {**_IDS, "label": "labels", "position": "positions"}
 
 LONG, DISTINCT = 3, 20  # words of a class that looks like a text, and number of classes from which this is checked
-LEAST_LABELS = 5  # labels of a wide table's column, from which it is no annotator if no other column has them
+LEAST_LABELS = 5  # labels of a wide table's column; if no other column has them, it is not an annotator
 COUNTED = 20  # integer labels up to this, most of them 0, look like counts
 COUNTS = ": its labels look like counts of votes, which do not say who voted. Write a row for each annotator"
 LOOKED_AT = 100  # classes checked for JSON objects
