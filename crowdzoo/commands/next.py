@@ -567,10 +567,10 @@ def _why_stopped(
     elif limits.size and len(found.tasks) == limits.sum():
         most = arguments.per_task or 1
         each = "one question" if most == 1 else f"{most:,} questions"
-        fewer = ", or as many as are to settle it" if (limits < most).any() else ""
-        reason = f"each task that is asked about has {each}{fewer} (--per-task)"
+        fewer = ", or as many as settle it" if (limits < most).any() else ""
+        reason = f"each open task has {each}{fewer} (--per-task)"
     elif (np.bincount(found.annotators) >= share).any():
-        reason = f"who can answer the rest has {share:,} questions (--per-annotator), or costs more than is left"
+        reason = f"everyone who could answer more has {share:,} questions (--per-annotator) or costs more than is left"
     else:
         reason = "everybody who can be asked has answered the rest, or costs more than is left; --new NAME adds others"
     return [("why not more", reason)]

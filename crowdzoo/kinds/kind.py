@@ -203,8 +203,8 @@ class Kind:
             ConfigError: the pipeline does not support this kind.
         """
         if self.load_records is None:
-            way_out = "crowdzoo aggregate --method NAME --gold FILE says how far a method is from gold."
-            raise ConfigError(f"there is no pipeline of {self.title}: {way_out}")
+            fix = "To compare a method with gold, use crowdzoo aggregate --method NAME --gold FILE."
+            raise ConfigError(f"the pipeline does not support {self.title}. {fix}")
         return self.load_records()
 
     def __repr__(self) -> str:

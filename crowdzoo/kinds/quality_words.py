@@ -178,5 +178,5 @@ def replaces(test: AlternativeAnnotator) -> str:
 
 
 def tasks_a_person(test: AlternativeAnnotator) -> float:
-    """Median number of tasks a person shares with the model and other people; the maximum if all are too few."""
+    """Median number of tasks that people share with the model and others; the maximum if all are too few."""
     return float(np.median(test.people["tasks"])) if test.people.num_rows else test.shared

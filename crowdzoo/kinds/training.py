@@ -143,7 +143,7 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
             return tables(inputs) if kind == TABLES else kind
         kind = recognised(instances, inputs, layout)
         if self.labels.name not in kind.bases:
-            raise ConfigError(f"{instances}: holds {kind.name}, for which there is no model of {self.labels.title}.")
+            raise ConfigError(f"{instances}: contains {kind.name}, which models of {self.labels.title} do not support.")
         return kind
 
     def instances_for(self, base: str) -> InstanceKind:

@@ -74,13 +74,13 @@ def test_where_the_default_method_has_no_confusion_matrices_those_of_another_one
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--budget", 1000], "each task that is asked about has one question (--per-task)"),
-        (["--budget", 1000, "--per-task", 2], "each task that is asked about has 2 questions (--per-task)"),
+        (["--budget", 1000], "each open task has one question (--per-task)"),
+        (["--budget", 1000, "--per-task", 2], "each open task has 2 questions (--per-task)"),
         (
             ["--budget", 1000, "--per-task", 2, "--per-annotator", 99, "--worth", 1000],
-            "each task that is asked about has 2 questions, or as many as are to settle it (--per-task)",
+            "each open task has 2 questions, or as many as settle it (--per-task)",
         ),
-        (["--budget", 30, "--per-annotator", 2, "--worth", 1000], "who can answer the rest has 2 questions (--per-an"),
+        (["--budget", 30, "--per-annotator", 2, "--worth", 1000], "everyone who could answer more has 2 questions"),
         (["--budget", 500, "--per-task", 6, "--sure", 1], "everybody who can be asked has answered the rest, or"),
         (["--budget", 8], None),
     ],

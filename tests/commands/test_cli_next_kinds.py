@@ -78,7 +78,7 @@ def test_pairs_that_everybody_has_compared_need_new_annotators(capsys):
     assert "0 of 2" in shown  # sure tasks
     assert "everybody who can be asked has answered the rest" in shown
     assert run("next", "both.csv", "--kind", "preference", "--new", "zoe") == 0
-    assert "each task that is asked about has one question" in capsys.readouterr().out
+    assert "each open task has one question" in capsys.readouterr().out
 
 
 def test_the_sentence_that_annotators_contradict_each_other_on_is_asked_about(capsys, refusal_of):

@@ -112,7 +112,7 @@ def test_texts_that_are_read_as_classes_are_warned_of():
     ("words", "message"),
     [(["train", "instances.csv", "--kind", "free-text"], "no method learns from free texts"),
      (["train", "instances.csv", "--kind", "free-text", "--method", "medoid"], "no method learns from free texts"),
-     (["compare", "gold.csv", "--kind", "free-text"], "there is no model of free texts"),
+     (["compare", "gold.csv", "--kind", "free-text"], "which models of free texts do not support"),
      (["aggregate", "--normalize", "words"], "--normalize words: is for --kind free-text; leave it out"),
      (["aggregate", "--kind", "free-text", "--low", "0"], "--low 0"),
      (["quality", "--kind", "free-text", "--models", "ann"], "--models does not go with --kind free-text")],
@@ -126,7 +126,7 @@ def test_what_is_not_for_free_texts_is_refused(files, capsys, words, message):
 
 
 def test_a_part_that_a_kind_lacks_is_refused():
-    with pytest.raises(ConfigError, match="there is no pipeline of free texts"):
+    with pytest.raises(ConfigError, match="the pipeline does not support free texts"):
         assert kind_of("free-text").records
 
 

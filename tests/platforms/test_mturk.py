@@ -79,7 +79,7 @@ def test_answers_of_a_form_are_json_in_one_column(write, rows_of, form, label):
     [
         (batch(("H1", "W1", "Approved", "{"), answers=("Answer.taskAnswers",)), "row 2, column .*: '{' is not JSON"),
         (batch(("H1", "W1", "Approved", "cat")) + '"H2","T"\r\n', "row 3.*has 2 values where the header has 10"),
-        (batch(("H1", "W1", "Approved", "cat")) + '"H2', "row 3: cannot be taken apart: unexpected end"),
+        (batch(("H1", "W1", "Approved", "cat")) + '"H2', "row 3: cannot be parsed: unexpected end"),
         (batch(("H1", "W1", "Approved", "cat")).encode().replace(b"\"cat", b"\"c\xfft"), "row 2.*is not UTF-8"),
         (batch(("H1", "W1", "Approved", "cat"), answers=("WorkerId",)), "column 'WorkerId' is there 2 times"),
         (batch(), "holds no entries of Amazon Mechanical Turk"),

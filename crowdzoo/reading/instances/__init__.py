@@ -1,1 +1,1 @@
-"""Files of what was labelled."""
+"""Files of instances."""

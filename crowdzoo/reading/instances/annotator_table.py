@@ -1,4 +1,4 @@
-"""What is known of annotators next to their labels: whether they are models or people, and what an answer costs."""
+"""Facts about annotators besides their labels: whether they are models or people, and the price of an answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ SOURCES = ("model", "person")
 
 @dataclass(frozen=True)
 class AnnotatorTable:
-    """What a file says of R annotators.
+    """Facts from a file about R annotators.
 
     Attributes:
-        sources: "model" or "person" [R]; None where the file has no such column.
-        costs: what an answer costs, float64 [R], above 0, in any unit; None where the file has no such column.
+        sources: "model" or "person" [R]; None without this column.
+        costs: price per answer, float64 [R], above 0, in any unit; None without this column.
     """
 
     sources: NDArray[np.object_] | None
@@ -28,20 +28,20 @@ class AnnotatorTable:
 
 
 def read_annotator_table(path: str | Path, annotators: np.ndarray, layout: Layout | None = None) -> AnnotatorTable:
-    """Reads a table of annotators.
+    """Read a table of annotators.
 
     Args:
         path: .parquet, .csv or .csv.gz with the column `annotator`, and `source` ("model" or "person"), `cost` (a
-            number above 0), or both. Other columns are passed over, and so are other annotators.
+            number above 0), or both. Other columns and annotators are ignored.
         annotators: names of the annotators, [R].
-        layout: how the file is laid out.
+        layout: layout of the file.
 
     Returns:
-        What it says of each of them.
+        The facts about these annotators.
 
     Raises:
-        DataError: no such file or columns, an annotator who is missing or there twice, another source, or a cost that
-            is not a number above 0; names file, row, column and value.
+        DataError: no such file or columns, a missing or duplicate annotator, an unknown source, or a cost that is not a
+            number above 0; names file, row, column and value.
     """
 
     def check(name: str, header: Sequence[str]) -> None:

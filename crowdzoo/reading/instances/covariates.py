@@ -1,4 +1,4 @@
-"""read_covariates: numbers of both sides of each comparison, such as lengths, from the file of the preferences."""
+"""read_covariates: covariates of both sides of comparisons, such as lengths, from the file of the preferences."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,20 +20,21 @@ RIGHT = 1  # the label of the right side
 def read_covariates(
     path: str | Path, names: Sequence[str], annotations: Annotations, layout: Layout
 ) -> dict[str, NDArray[np.float64]]:
-    """Reads covariates of comparisons.
+    """Read covariates of comparisons.
 
     Args:
-        path: .parquet, .xlsx, .csv or .tsv, the file of the annotations. For a covariate "length" it has the columns
-            left_length and right_length; or, if it has the columns winner and loser, winner_length and loser_length.
-        names: of the covariates.
-        annotations: preferences, all rows of the file in their order.
-        layout: how the file is laid out.
+        path: the file of the annotations, .parquet, .xlsx, .csv or .tsv. A covariate "length" needs the columns
+            left_length and right_length or, in a file with the columns winner and loser, winner_length and
+            loser_length.
+        names: names of the covariates.
+        annotations: preferences, which are all rows of the file in order.
+        layout: layout of the file.
 
     Returns:
-        Name -> numbers of the left and of the right side, [A, 2].
+        Name -> values of the left and the right side, [A, 2].
 
     Raises:
-        DataError: a column is missing, a cell is empty or not a number, or rows of the file are not in the annotations.
+        DataError: a missing column, a cell that is empty or not a number, or rows that are not in the annotations.
     """
     has_sides = bool(find_columns(str(path), column_names(path, layout), ("left", "right"), layout)[0])
     sides = ("left", "right") if has_sides else ("winner", "loser")
@@ -51,5 +52,5 @@ def read_covariates(
     both = {name: np.stack([values[f"{side}_{name}"] for side in sides], axis=1) for name in names}
     if has_sides:
         return both
-    swapped = (annotations.labels == RIGHT)[:, None]  # the winner got its side by chance
+    swapped = (annotations.labels == RIGHT)[:, None]  # the winner's side was chosen at random
     return {name: np.where(swapped, numbers[:, ::-1], numbers) for name, numbers in both.items()}

@@ -1,4 +1,4 @@
-"""What an export of a labelling platform says of the tasks themselves, as a file of instances."""
+"""Write the task data of a labelling platform's export as a file of instances."""
 
 import json
 import math
@@ -19,31 +19,31 @@ _OURS = ("task", "gold", "split")
 def write_export_instances(
     export: Export, path: str | Path, columns: Mapping[str, str] | None = None, keep: Collection[str] = ()
 ) -> dict[str, str | None]:
-    """Writes one row a task: task, what annotators saw, and gold where the export has any.
+    """Write one row per task: name, what annotators saw, and gold if the export has any.
 
-    The text is called `text` and the image `image`: the column of that name, or the one named in `columns`, or the only
-    one that there is. Where there is either, other columns are left out; where there is neither, all are kept. One
-    called task, gold or split gets "data_" in front.
+    The columns `text` and `image` are the export's column of that name, the one named in `columns`, or the only
+    candidate. If there is a text or image, other columns are left out; if there is neither, all are kept. Columns
+    called task, gold or split get the prefix "data_".
 
     Args:
-        export: the export. Gold that cannot be used is left out with a warning.
-        path: path of the file, which appears when it is complete.
-        columns: "text" or "image" -> name of the column that it is; may be empty.
-        keep: names of columns that are kept next to text and image.
+        export: the export. Unusable gold is left out with a warning.
+        path: path of the file, which is written atomically.
+        columns: "text" or "image" -> name of that column in the export; may be empty.
+        keep: names of further columns to keep with text and image.
 
     Returns:
-        The export's name of each column -> the file's, None where it is left out. There is no file where the export
-        says nothing but task and answers.
+        Name of each column in the export -> its name in the file, None if left out. No file is written if the export
+        has only tasks and answers.
 
     Raises:
-        ConfigError: the export has no column that `columns` or `keep` names.
-        DataError: as `Export.records`; a value with a NUL or half a character.
+        ConfigError: the export lacks a column in `columns` or `keep`.
+        DataError: see `Export.records`; or a value with a NUL or a lone surrogate.
     """
     tasks: dict[str, dict[str, str]] = {}
     gold: dict[str, str] = {}
     left_out: Counter[str] = Counter()
     for record in export.records():
-        if isinstance(record, BadRow):  # refused, or kept apart, when the annotations were read
+        if isinstance(record, BadRow):  # reported when the annotations were read
             continue
         tasks.setdefault(record.task, {}).update(_cells(export, record))
         for who, labels in record.answers:
@@ -70,7 +70,7 @@ def write_export_instances(
 
 
 def _add_gold(gold: dict[str, str], left_out: Counter[str], task: str, labels: list[str]) -> None:
-    """Takes note of a task's gold: its first, if that is one label."""
+    """Store a task's first gold, if it is a single label."""
     if not labels:
         return
     if len(labels) != 1:
@@ -100,7 +100,7 @@ def _cells(export: Export, record: Record) -> dict[str, str]:
 def _names(
     columns: list[str], tasks: Mapping[str, Mapping[str, str]], named: dict[str, str], keep: Collection[str]
 ) -> dict[str, str | None]:
-    """The export's name of each column -> the file's; `named` are those that a user called text or image."""
+    """Name of each column in the export -> its name in the file; `named` are those given as text or image."""
     if len(columns) == 1 and not named:
         values = [cell for cells in tasks.values() for cell in cells.values() if cell]
         named = {columns[0]: "image" if values and all(map(is_picture, values)) else "text"}
@@ -112,14 +112,14 @@ def _names(
 
 
 def named_by_image(options: Mapping[str, Any], instances: str | Path) -> dict[str, Any]:
-    """Has tasks of an export named after their images where the instances are a folder of these.
+    """Name tasks of an export after their images if the instances are a folder of images.
 
     Args:
-        options: of `crowdzoo.Annotations.read`.
+        options: options of `crowdzoo.Annotations.read`.
         instances: path of the instances.
 
     Returns:
-        The options, with `image` where it is needed.
+        The options, with `image` if needed.
     """
     if options.get("platform") is None or not Path(instances).is_dir():
         return dict(options)

@@ -1,4 +1,4 @@
-"""Known classes and ratings of tasks, from a file of their own or a column of the instances."""
+"""Gold of tasks, from a separate file or a column of the instances."""
 
 import functools
 import warnings
@@ -16,27 +16,27 @@ from crowdzoo.errors import BadRow, DataError, DataWarning, did_you_mean, short_
 from crowdzoo.reading.instances.table import Reason, Table, read_table, shown_names, task_names
 from crowdzoo.reading.tables.layout import Layout
 
-# Codes of a preference's answer: that of "equal", and the same answer where left and right change places
+# Codes of a preference's answer: that of "equal", and the codes after swapping left and right
 EQUAL = 2
 TURNED = (1, 0, EQUAL)
 
 
 def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: Layout | None = None) -> np.ndarray:
-    """Reads known classes; a file of instances with gold will do.
+    """Read true classes, from a file of gold or of instances with gold.
 
     Args:
-        path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (name of the true class, or in all rows its
+        path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (name of the true class or, in all rows, its
             code; empty where unknown).
-        tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
+        tasks: names of the tasks, [N]; other tasks in the file are ignored.
         classes: names of the classes, [K].
-        layout: names of the columns; without it they are found by usual names as well.
+        layout: names of the columns; by default, usual names are also recognized.
 
     Returns:
-        Class codes, int64 [N], -1 where the file does not know.
+        Class codes, int64 [N], -1 where the file has none.
 
     Raises:
-        DataError: no such file or columns, an empty task, one with different gold, none of the tasks that are wanted,
-            a class that is not among `classes`; names file, row, column and value.
+        DataError: no such file or columns, an empty task, contradictory gold, none of the tasks, or a class not in
+            `classes`; names file, row, column and value.
     """
     parse = functools.partial(parse_classes, classes=classes)
     return _gold_of(path, tasks, parse, -1, layout)
@@ -50,23 +50,22 @@ def read_gold_labels(
     separator: str = "|",
     layout: Layout | None = None,
 ) -> dict[Any, np.ndarray]:
-    """Reads which labels hold for tasks, of which several may.
+    """Read true labels of tasks that may have several.
 
     Args:
-        path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (all labels that hold; empty where unknown).
-        tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
+        path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (all true labels; empty where unknown).
+        tasks: names of the tasks, [N]; other tasks in the file are ignored.
         labels: names of the labels, J.
-        none: is in `gold` where no label holds.
-        separator: what is between labels.
+        none: value of `gold` for tasks without labels.
+        separator: separator of labels.
         layout: as for `read_gold`.
 
     Returns:
-        label -> 1 where it holds, 0 where it does not, -1 where the file does not know, int64 [N]; as `MultiLabel`
-        takes them.
+        label -> 1 if it applies, 0 if not, -1 if unknown, int64 [N]; as for `MultiLabel`.
 
     Raises:
-        DataError: no such file or columns, an empty task, one with different gold, none of the tasks that are wanted,
-            a label that is not among `labels`, or one together with `none`; names file, row, column and value.
+        DataError: no such file or columns, an empty task, contradictory gold, none of the tasks, a label not in
+            `labels`, or a label together with `none`; names file, row, column and value.
     """
     names = [str(name) for name in labels]
 
@@ -88,51 +87,51 @@ def read_gold_labels(
 
 
 def gold_by_task(path: str | Path, layout: Layout | None = None) -> dict[str, str]:
-    """What a file says of each task, as text, empty where unknown; arguments and errors as for `read_gold`."""
+    """Read gold by task as text, empty where unknown; arguments and errors as for `read_gold`."""
     needed = ("task", "gold")
     table = read_table(path, needed, layout=layout, usual=needed)
     return _by_task(table, table.names("gold").tolist(), "")
 
 
 def read_gold_ratings(path: str | Path, tasks: np.ndarray, layout: Layout | None = None) -> np.ndarray:
-    """Reads known ratings; a file of instances with gold will do.
+    """Read true ratings, from a file of gold or of instances with gold.
 
     Args:
         path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (the true rating, empty where unknown).
-        tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
+        tasks: names of the tasks, [N]; other tasks in the file are ignored.
         layout: as for `read_gold`.
 
     Returns:
-        float64 [N], NaN where the file does not know.
+        float64 [N], NaN where the file has none.
 
     Raises:
-        DataError: no such file or columns, an empty task, one with different gold, none of the tasks that are wanted,
-            gold that is not a number or infinite; names file, row, column and value.
+        DataError: no such file or columns, an empty task, contradictory gold, none of the tasks, or gold that is not a
+            finite number; names file, row, column and value.
     """
     return _gold_of(path, tasks, parse_ratings, np.nan, layout)
 
 
 def read_gold_texts(path: str | Path, tasks: np.ndarray, layout: Layout | None = None) -> np.ndarray:
-    """Reads true texts, objects [N], empty where the file does not know; as `read_gold_ratings`."""
+    """Read true texts, objects [N], empty where the file has none; see `read_gold_ratings`."""
     return _gold_of(path, tasks, lambda _, texts: texts.astype(object), "", layout)
 
 
 def read_gold_pairs(path: str | Path, tasks: np.ndarray, classes: np.ndarray) -> Annotations:
-    """Reads which side of pairs of tasks is better.
+    """Read true answers to pairs of tasks.
 
     Args:
         path: .parquet, .csv or .csv.gz with the columns `left`, `right` (names of tasks) and `gold` (one of `classes`;
-            empty where unknown). Gold is found by usual names as well.
+            empty where unknown). Usual names of gold are also recognized.
         tasks: names of the tasks, [N].
         classes: names of left, right and equal.
 
     Returns:
-        Annotations of kind "preference" by one annotator, "gold", a row for each pair that is known. For a pair that
-        appears there twice, in either order, the first row.
+        Annotations of kind "preference" by one annotator, "gold", with one row per known pair; for repeated pairs, in
+        either order, the first row.
 
     Raises:
-        DataError: no such file or columns, an unknown task, a task next to itself, gold that is not among `classes`, or
-            two different answers for a pair; names file, row, column and value.
+        DataError: no such file or columns, an unknown task, a task paired with itself, gold not in `classes`, or
+            contradictory answers for a pair; names file, row, column and value.
     """
     table = read_table(path, ("left", "right", "gold"), usual=("gold",))
     code = {str(name): number for number, name in enumerate(tasks.tolist())}
@@ -144,7 +143,7 @@ def read_gold_pairs(path: str | Path, tasks: np.ndarray, classes: np.ndarray) ->
     table.refuse("right", left == right, "is in column 'left', too.")
     better = parse_classes(table, table.names("gold"), classes)
     known = better >= 0
-    # the same answer where left and right change places
+    # the answer after swapping left and right
     answer = np.where(left < right, better, np.array(TURNED)[better])
     first: dict[tuple[int, int], int] = {}
     places = zip(np.minimum(left, right).tolist(), np.maximum(left, right).tolist(), strict=True)
@@ -158,7 +157,7 @@ def read_gold_pairs(path: str | Path, tasks: np.ndarray, classes: np.ndarray) ->
 def gold_pairs(
     left: np.ndarray, right: np.ndarray, better: np.ndarray, tasks: np.ndarray, classes: np.ndarray
 ) -> Annotations:
-    """What is true of pairs as annotations by one annotator, "gold"; codes of tasks and of classes."""
+    """Create annotations by one annotator, "gold", from codes of tasks and true answers."""
     nobody, names = np.zeros(len(left), np.int64), np.array(["gold"], object)
     return Annotations("preference", left, nobody, better, tasks, names, classes, right_ids=right)
 
@@ -166,7 +165,7 @@ def gold_pairs(
 def _gold_of(
     path: str | Path, tasks: np.ndarray, parse: Callable[..., np.ndarray], missing: Any, layout: Layout | None
 ) -> np.ndarray:
-    """Gold of the tasks, [N], out of a file whose gold [n] is parsed."""
+    """Read gold of the tasks, [N]; `parse` converts the file's gold [n]."""
     needed = ("task", "gold")
     table = read_table(path, needed, layout=layout, usual=needed, what="true labels")
     texts = table.names("gold")
@@ -179,10 +178,10 @@ def _gold_of(
 
 
 def _by_task(table: Table, values: list[Any], missing: Any) -> dict[str, Any]:
-    """What is known of each task, where several rows of one say the same, or nothing.
+    """Gold by task; several rows of a task must agree or be empty.
 
     Raises:
-        DataError: an empty task, or one with different values; names both rows.
+        DataError: an empty task, or one with contradictory values; names both rows.
     """
     first: dict[str, int] = {}
     bad: list[BadRow] = []
@@ -201,18 +200,18 @@ def _by_task(table: Table, values: list[Any], missing: Any) -> dict[str, Any]:
 
 
 def check_shared(path: str | Path, names: Collection[str], tasks: np.ndarray) -> None:
-    """Refuses a file that has tasks, of which none is among those that were annotated.
+    """Reject a file none of whose tasks was annotated.
 
     Args:
-        path: of the file.
-        names: of its tasks.
-        tasks: names of the tasks that were annotated, [N].
+        path: path of the file.
+        names: names of its tasks.
+        tasks: names of the annotated tasks, [N].
 
     Raises:
-        DataError: as said; shows a task of each.
+        DataError: no common task; shows a task of each.
 
     Warns:
-        DataWarning: less than half of the tasks of the smaller of the two are in the other.
+        DataWarning: less than half of the tasks of the smaller set are in the other.
     """
     known = {*map(str, tasks.tolist())}
     if names and known and known.isdisjoint(names):
@@ -227,10 +226,10 @@ def check_shared(path: str | Path, names: Collection[str], tasks: np.ndarray) ->
 
 
 def parse_classes(table: Table, gold: np.ndarray, classes: np.ndarray, column: str = "gold") -> np.ndarray:
-    """Gold, or another column of classes, as class codes, int64 [N], -1 where it is unknown.
+    """Convert gold, or another column of classes, to class codes, int64 [N], -1 where unknown.
 
-    The column holds names; or codes, where no name looks like one. Gold is unknown where the column is empty, or holds
-    -1 or nan and that is not a name. `1.0` is the name or the code 1, unless a class is called so.
+    The column contains names, or codes if no name looks like one. Gold is unknown where the column is empty, or
+    contains -1 or nan and that is not a name. `1.0` means the name or the code 1, unless a class has this name.
     """
     names = [str(name) for name in classes.tolist()]
     gold = as_named(pa.array(gold.tolist(), pa.large_string()), names).to_numpy(zero_copy_only=False)
@@ -253,7 +252,7 @@ def _no_rating(reason: Reason, what: str, decimal: str, value: Any) -> str:
 
 
 def parse_ratings(table: Table, gold: np.ndarray, what: str = "true ratings") -> np.ndarray:
-    """Gold of ratings (or of preferences true scores: `what`) as numbers, float64 [N], NaN where it is empty."""
+    """Convert gold of ratings (or true scores of preferences; see `what`) to numbers, float64 [N], NaN where empty."""
     numbers, problems = numbers_of("gold", pa.array(gold.tolist(), pa.large_string()), table.decimal)
     for positions, reason in problems:
         table.refuse("gold", positions, functools.partial(_no_rating, reason, what, table.decimal), gold)

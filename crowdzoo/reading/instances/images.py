@@ -19,33 +19,32 @@ from crowdzoo.reading.tables.suffixes import column_names
 
 COLUMNS = ("image", "path", "file", "filename")
 ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending in endings))
-# Of images that TensorFlow does not decode: not passed over without a word, as other files in a folder are
+# Images that TensorFlow does not decode; unlike other files in a folder, they are not ignored silently
 _OTHER_ENDINGS = (".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".svg", ".jp2", ".jxl")
 _URL = (
     "is a URL. Download the images, and give the paths of the files; next to an export of a labelling platform give "
     "their folder, as in crowdzoo train EXPORT FOLDER --platform NAME."
 )
 NO_PATH = "is empty. Give the path of an image."
-MOST_PASSED = 50_000  # files that are looked through for an image in a hundred
+MOST_PASSED = 50_000  # files checked for at least one image in a hundred
 
 
 def read_image_table(path: str | Path, layout: Layout | None = None) -> Table:
-    """Reads which images there are; opens none of them.
+    """Read names and paths of images, without opening them.
 
     Args:
-        path: a folder, whose images (in its folders, too) are taken by their endings, hidden files left out; or a
-            .csv, .csv.gz or .parquet file with a column of paths (`image`, `path`, `file` or `filename`), relative to
-            the file's folder and inside of it (unless the layout has `outside_images`), and
-            optional `task`, `gold` and `split`.
+        path: a folder, whose images (also in subfolders) are found by suffix, without hidden files; or a .csv, .csv.gz
+            or .parquet file with a column of paths (`image`, `path`, `file` or `filename`), relative to the file's
+            folder and inside it (unless the layout has `outside_images`), and optional `task`, `gold` and `split`.
         layout: names of the columns in the file.
 
     Returns:
-        A table with the columns `task` and `image`, and `gold` and `split` if they are there. Without a column `task`,
-        the name of a task is the image's path as it is there (of a folder: inside it), without its ending.
+        A table with the columns `task` and `image`, and `gold` and `split` if present. Without a column `task`, the
+        name of a task is the image's path as given (for a folder, relative to it), without its suffix.
 
     Raises:
-        DataError: no such file, folder or column, no images in it or few among many other files, an image of another
-            format, or an empty path.
+        DataError: no such file, folder or column, no images or few among many other files, an image of another format,
+            or an empty path.
     """
     path = Path(path)
     table = _folder_table(path) if path.is_dir() else _file_table(path, layout)
@@ -58,7 +57,7 @@ def read_image_table(path: str | Path, layout: Layout | None = None) -> Table:
 
 
 def holds_images(path: str | Path, layout: Layout | None = None) -> bool:
-    """Whether a file of instances is one of images: a folder, or a table with a column of their paths.
+    """Whether instances are images: a folder, or a table with a column of image paths.
 
     Raises:
         DataError: the file does not exist, or is not a table.
@@ -71,10 +70,10 @@ def holds_images(path: str | Path, layout: Layout | None = None) -> bool:
 
 
 def image_paths(table: Table) -> np.ndarray:
-    """Where the images of a table (of `read_image_table`) are: N objects of type `Path`.
+    """Paths of the images of a table (from `read_image_table`): N objects of type `Path`.
 
     Raises:
-        DataError: some lead out of the table's folder, also by a link, which the table does not allow.
+        DataError: paths that lead out of the table's folder, also by a link, if the table does not allow that.
     """
     home, names = Path(table.name), table.names("image")
     if home.is_dir():
@@ -90,21 +89,21 @@ def image_paths(table: Table) -> np.ndarray:
 
 
 def checked_images(table: Table, most: int | None = None) -> np.ndarray:
-    """As `image_paths`, of images each of which was opened and decoded.
+    """See `image_paths`; opens and decodes the images to check them.
 
     Args:
-        table: of `read_image_table`.
-        most: open only so many, spread over the table; None opens all.
+        table: result of `read_image_table`.
+        most: maximum number of images to open, spread over the table; None opens all.
 
     Returns:
         N paths, objects of type `Path`.
 
     Raises:
-        DataError: images that are missing, damaged, too large or of another format; all of them are counted, and the
-            first ten are listed with file, row, column, path and reason.
+        DataError: images that are missing, damaged, too large or of another format, with their number, and file, row,
+            column, path and reason of the first ten.
 
     Warns:
-        UserWarning: images are changed where they are stored and sent; it counts them. See `upright_image`.
+        UserWarning: number of images that are changed when stored and sent; see `upright_image`.
     """
     changes: Counter[str] = Counter()
     bad: dict[int, str] = {}
@@ -161,7 +160,7 @@ def _folder_table(folder: Path) -> Table:
     table.refuse("image", range(len(other_files)), unread, sorted(other_files))
     if not names:
         raise DataError(f"{folder}: holds no images. Their names end in {', '.join(ENDINGS)}.")
-    # Python has bytes of a name that are no UTF-8 as half characters
+    # Python represents bytes of a name that are not UTF-8 as lone surrogates
     odd = [name != name.encode("utf-8", "replace").decode() for name in names]
     table.refuse("image", odd, "is not a name in UTF-8. Rename the file.", names)
     table.columns["image"] = pa.array(names, pa.large_string())
@@ -169,7 +168,7 @@ def _folder_table(folder: Path) -> Table:
 
 
 def _reason(error: DataError, path: Path) -> str:
-    """What is wrong with an image, without its name, which is before it."""
+    """Problem with an image, without the leading name."""
     text = str(error)
     for name in (os.fspath(path), repr(os.fspath(path))):
         text = text.removeprefix(name).removeprefix(":")
@@ -177,16 +176,16 @@ def _reason(error: DataError, path: Path) -> str:
 
 
 def sampled_images(most: int) -> InstanceReader:
-    """The kind of instances that are images, of which reading opens and decodes only some.
+    """Reader of images that opens and decodes only some of them.
 
     Args:
-        most: so many, spread over the table.
+        most: maximum number of images to open, spread over the table.
     """
     return dataclasses.replace(READER, values=lambda table: (checked_images(table, most=most), None))
 
 
 def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
-    """A folder, or a table with columns `task` and `image`, or one of paths alone next to task, gold and split."""
+    """A folder, a table with columns `task` and `image`, or a table with only paths besides task, gold and split."""
     alone = set(header) - {*BESIDE} in [{name} for name in COLUMNS]
     return path.is_dir() or alone or {"task", "image"} <= {*header}
 
@@ -197,14 +196,14 @@ READER = InstanceReader(
 
 
 def check_no_paths(name: str, values: np.ndarray) -> None:
-    """Refuses texts that are paths of image files, which would be sent as they are.
+    """Reject texts that are paths of image files, which would be sent as texts.
 
     Args:
-        name: of the input, for messages.
+        name: name of the input, for messages.
         values: objects [n], ...
 
     Raises:
-        ServingError: the first text that ends as an image's name does, where there is such a file.
+        ServingError: a text with the suffix of an image that is the path of an existing file.
     """
     for place, value in np.ndenumerate(values):
         if isinstance(value, str) and value.lower().endswith(ENDINGS) and os.path.isfile(value):

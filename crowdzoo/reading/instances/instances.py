@@ -1,4 +1,4 @@
-"""Instances: what was labelled, read from a file, with optional gold and split."""
+"""Instances: the labelled items, read from a file, with optional gold and split."""
 
 import dataclasses
 import os
@@ -26,23 +26,22 @@ _USUAL_SPLITS = {"training": "train"} | dict.fromkeys(("validation", "valid", "v
 
 @dataclasses.dataclass(frozen=True)
 class Instances:
-    """Instances of tasks, of one kind.
+    """Instances of tasks, all of one kind.
 
     Attributes:
-        tasks: names of the tasks, [N], int64 where every name is an integer, else objects (strings).
-        kind: of instances.
-        values: what a model learns from, a row a task. Feature vectors are float32 [N, D], texts objects (strings)
-            [N], images objects (`Path`) [N], which are opened when they are needed. A table is a dictionary by column:
-            numbers float64 [N] (NaN is missing), categories and texts objects (strings) [N] ("" is missing), vectors
-            float32 [N, D], images as above. For instances in a folder (see `read_instances`) arrays of numbers are
-            `numpy.memmap`, and strings are read a row or a slice at a time.
-        names: of feature vectors the names of their D columns; None for a list column, and for other kinds.
-        gold: names of the true classes (true ratings) as they are in the file, objects (strings) [N], "" where
-            unknown; None without the column.
+        tasks: names of the tasks, [N], int64 if all names are integers, else objects (strings).
+        kind: kind of instances.
+        values: model inputs, one row per task. Feature vectors are float32 [N, D], texts objects (strings) [N], images
+            objects (`Path`) [N], which are opened when needed. A table is a dictionary by column: numbers float64 [N]
+            (NaN is missing), categories and texts objects (strings) [N] ("" is missing), vectors float32 [N, D], images
+            as above. For instances in a folder (see `read_instances`), arrays of numbers are `numpy.memmap`, and
+            strings are read row by row or in slices.
+        names: names of the D columns of feature vectors; None for a list column, and for other kinds.
+        gold: names of the true classes (or true ratings) as in the file, objects (strings) [N], "" where unknown; None
+            without the column.
         split: "train" or "eval", objects (strings) [N]; None without the column.
-        rows: the number that each instance has for a reader of the file (in CSV its line, from 1), int64 [N]; None:
-            they count from 0.
-        decimal: decimal mark of gold that is a number.
+        rows: row number of each instance in the file (in CSV the line, from 1), int64 [N]; None: they count from 0.
+        decimal: decimal mark of numeric gold.
     """
 
     tasks: np.ndarray
@@ -63,16 +62,16 @@ class Instances:
 
     @property
     def training(self) -> np.ndarray:
-        """Which instances are trained on, bool [N]: all but those of the split "eval"."""
+        """Which instances are used for training, bool [N]: all except those of the split "eval"."""
         return np.ones(len(self), bool) if self.split is None else self.split != "eval"
 
     def named_like(self, tasks: Iterable[Any]) -> "Instances":
-        """The same, named by what is written of the tasks elsewhere.
+        """Rename the instances to match task names elsewhere.
 
         Args:
-            tasks: names of tasks in the annotations. Where some are names of image files with their endings, all images
-                are named so. Where none is in a folder but all images are, images have the names of their files, if
-                these differ. Otherwise nothing changes.
+            tasks: names of tasks in the annotations. If some are names of image files with suffix, all images get names
+                with suffix. If none is in a folder but all images are, images are named after their files, if these
+                names are unique. Otherwise, nothing changes.
         """
         if self.kind != IMAGES:
             return self
@@ -87,51 +86,51 @@ class Instances:
         return dataclasses.replace(self, tasks=np.array(files, object))
 
     def gold_codes(self, classes: np.ndarray, file: str | Path = "gold") -> np.ndarray:
-        """Gold as codes of the classes. The column holds names, or in all rows codes.
+        """Convert gold to class codes. The column contains names or, in all rows, codes.
 
         Args:
-            classes: class names, [K]; compared as strings.
-            file: the name used in an error.
+            classes: class names, [K], compared as strings.
+            file: name of the file, for messages.
 
         Returns:
             int64 [N], -1 where gold is unknown.
 
         Raises:
-            DataError: gold names a class that is not among the classes; names file, row, column and value.
+            DataError: gold contains an unknown class; names file, row, column and value.
         """
         if self.gold is None:
             return np.full(len(self), -1, dtype=np.int64)
         return parse_classes(self._table(file), self.gold, np.asarray(classes))
 
     def gold_ratings(self, file: str | Path = "gold", what: str = "true ratings") -> np.ndarray:
-        """Gold as numbers.
+        """Convert gold to numbers.
 
         Args:
-            file: the name used in an error.
-            what: what the column gold has, likewise.
+            file: name of the file, for messages.
+            what: description of the column gold, for messages.
 
         Returns:
-            float64 [N], NaN where gold is unknown (empty, or nan).
+            float64 [N], NaN where gold is unknown (empty or nan).
 
         Raises:
-            DataError: gold that is not a number, or infinite; names file, row, column and value.
+            DataError: gold that is not a finite number; names file, row, column and value.
         """
         if self.gold is None:
             return np.full(len(self), np.nan)
         return parse_ratings(self._table(file), self.gold, what)
 
     def in_order(self, names: Sequence[str] | None, file: str | Path) -> Any:
-        """The values as a model takes them that was trained on named columns.
+        """Return the values in the column order of a trained model.
 
         Args:
-            names: of the columns that the model was trained on, in its order; None where it does not know them.
-            file: the name used in an error.
+            names: names of the model's training columns, in its order; None if unknown.
+            file: name of the file, for messages.
 
         Returns:
-            `values`, feature vectors in the order of `names`; as they are where either has no names.
+            `values`, with feature vectors in the order of `names`; unchanged if either has no names.
 
         Raises:
-            DataError: columns are missing, or there are others; it names them.
+            DataError: missing or additional columns; names them.
         """
         if names is None or self.names is None or tuple(names) == self.names:
             return self.values
@@ -151,33 +150,33 @@ def read_instances(
 ) -> Instances:
     """Read instances from Parquet or CSV, or images from a folder.
 
-    Columns: `task`; what a model learns from; optional `gold` (name of the true class, or the true rating; empty where
-    unknown) and `split` ("train" or "eval"). What a model learns from is one of
+    Columns: `task`; model inputs; optional `gold` (name of the true class, or the true rating; empty where unknown) and
+    `split` ("train" or "eval"). Model inputs are one of
 
     - feature vectors: one list column `features`, or any number of numeric columns, taken in the file's order;
     - texts: the column `text`;
     - images: the column `image` of paths, or a folder; see `crowdzoo.reading.instances.images.read_image_table`;
     - a table: columns of several types, or numbers with gaps; see `crowdzoo.reading.instances.tables`.
 
-    In CSV white space around a value does not count, but for texts; true and false are the features 1 and 0.
+    In CSV, white space around values is ignored, except in texts; true and false are the features 1 and 0.
 
     Args:
         path: file ending in .parquet, .csv or .csv.gz; or a folder of images.
-        kind: of instances; of `TEXTS` and `IMAGES` columns other than the named ones are passed over. None takes the
-            kind that the columns are of: texts where there is no column but `text` next to the named ones, images where
-            there is a column `image`, else feature vectors.
-        layout: names of the columns task, gold, split, text, image, features in the file. Without it the task is also
-            found by usual names.
-        folder: an empty folder on a disk, for values that do not fit into memory: they are written there part by part,
-            and read from there when they are asked for, as long as the folder is there. In memory stay names, gold and
-            split, and the paths of images. None holds all in memory.
+        kind: kind of instances; for `TEXTS` and `IMAGES`, other columns are ignored. None infers the kind from the
+            columns: texts if the only input column is `text`, images if there is a column `image`, else feature
+            vectors.
+        layout: names of the columns task, gold, split, text, image, features in the file. By default, usual names of
+            the task are also recognized.
+        folder: an empty folder on a disk, for values that do not fit into memory: they are written there in parts and
+            read when needed, so the folder must not be removed. Names, gold, split and paths of images stay in memory.
+            None keeps everything in memory.
 
     Returns:
         The instances in the file's order.
 
     Raises:
         DataError: no such file, wrong columns, a repeated or empty task, a feature that is not a finite number, feature
-            lists of different lengths or without numbers, an empty text, an unknown split; names file, row, column
+            lists of different lengths or without numbers, an empty text, or an unknown split; names file, row, column
             and value.
     """
     kind = recognised(path, layout=layout) if kind is None else kind
@@ -206,18 +205,18 @@ def read_instances(
 
 
 def read_inputs(path: str | Path, kind: InstanceKind | None = None, layout: Layout | None = None) -> Instances:
-    """Reads instances to predict on.
+    """Read instances for prediction.
 
     Args:
-        path: as for `read_instances`; for texts also .txt, a text a line. A text may be empty.
-        kind: of instances; None takes the kind that the file is of.
+        path: as for `read_instances`; for texts also .txt with one text per line. Texts may be empty.
+        kind: kind of instances; None infers it from the file.
         layout: names of the columns.
 
     Returns:
-        The instances, without gold and split where they are texts.
+        The instances; texts are without gold and split.
 
     Raises:
-        DataError: as `read_instances` and `read_texts`.
+        DataError: see `read_instances` and `read_texts`.
     """
     kind = recognised(path, layout=layout) if kind is None else kind
     if kind != TEXTS:
@@ -227,21 +226,21 @@ def read_inputs(path: str | Path, kind: InstanceKind | None = None, layout: Layo
 
 
 def take_rows(values: Any, rows: np.ndarray | slice) -> Any:
-    """Some rows of `Instances.values`, an array `[N, ...]` or a dictionary of them."""
+    """Select rows of `Instances.values`, an array `[N, ...]` or a dictionary of them."""
     return {name: column[rows] for name, column in values.items()} if isinstance(values, dict) else values[rows]
 
 
 def check_annotated(instances: Instances, crowd: Annotations, path: str | Path, annotations: str | Path) -> None:
-    """Checks that every annotated task is among the instances.
+    """Check that all annotated tasks are among the instances.
 
     Args:
-        instances: of the tasks.
+        instances: instances of the tasks.
         crowd: labels of the tasks.
         path: file of the instances, for messages.
         annotations: file of the annotations, for messages.
 
     Raises:
-        DataError: some are not; it names them.
+        DataError: tasks without an instance; names them.
     """
     names, tasks = name_texts(instances.tasks), name_texts(crowd.tasks[crowd.redundancy > 0])
     unknown = tasks[~is_among(tasks, names)]

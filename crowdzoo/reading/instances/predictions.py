@@ -1,4 +1,4 @@
-"""A classifier's predictions of tasks, from a file as `crowdzoo predict` writes it."""
+"""Predictions of a classifier, from a file as written by `crowdzoo predict`."""
 
 import warnings
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ _FORM = (
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a classifier says of the N tasks of a crowd.
+    """Predictions of a classifier for the N tasks of a crowd.
 
     Attributes:
         labels: code of the most probable class, int64 [N]; -1 for tasks without a prediction.
-        probabilities: of that class, float64 [N]; NaN for tasks without a prediction.
-        others: number of predictions of other tasks, which were passed over.
+        probabilities: probability of that class, float64 [N]; NaN for tasks without a prediction.
+        others: number of predictions for other tasks, which were ignored.
     """
 
     labels: np.ndarray
@@ -43,12 +43,12 @@ class Predictions:
 def read_predictions(
     path: str | Path, tasks: np.ndarray, classes: Sequence[Any] | np.ndarray, layout: Layout | None = None
 ) -> Predictions:
-    """Reads the predictions of a classifier.
+    """Read the predictions of a classifier.
 
     Args:
         path: .parquet, .csv or .csv.gz with the columns `task`, `class` (name of the most probable class) and
             `probability` (of that class, 0 to 1, also with a decimal comma), as `crowdzoo predict` writes them.
-        tasks: names of the tasks that are wanted, [N]; other tasks in the file are counted and passed over.
+        tasks: names of the tasks, [N]; other tasks in the file are counted and ignored.
         classes: names of the classes, [K].
         layout: encoding and decimal mark of the file.
 
@@ -56,11 +56,11 @@ def read_predictions(
         The predictions of the tasks, in their order.
 
     Raises:
-        DataError: no such file or columns, no rows, a repeated or empty task, none of the tasks that are wanted, a
-            class that is not among `classes`, or an invalid probability; names file, row, column and value.
+        DataError: no such file or columns, no rows, a repeated or empty task, none of the tasks, a class not in
+            `classes`, or an invalid probability; names file, row, column and value.
 
     Warns:
-        DataWarning: probabilities that are below 1/K, as those of another class than the most probable one.
+        DataWarning: probabilities below 1/K, which cannot be those of the most probable class.
     """
     table = read_table(path, NEEDED, partial(check_has, needed=NEEDED, fix=_FORM), layout, what="predictions")
     names = [str(name) for name in task_names(table).tolist()]
@@ -72,7 +72,7 @@ def read_predictions(
     reason = "is not a probability. Give that of the class, a number from 0 to 1."
     table.refuse("probability", ~((probabilities >= 0) & (probabilities <= 1)), reason)
     check_shared(path, names, tasks)
-    least = 1 / len(classes)  # the most probable of K classes has 1/K or more
+    least = 1 / len(classes)  # the most probable of K classes has at least 1/K
     if len(classes) > 1 and (unlikely := int((probabilities < least - 1e-6).sum())):
         text = f"{path}: {unlikely:,} probabilities are below {least:.4g}, the least that the most probable of"
         warnings.warn(f"{text} {len(classes)} classes can have. Give the probability of that class.", DataWarning, 2)

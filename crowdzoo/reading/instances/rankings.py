@@ -1,4 +1,4 @@
-"""read_rankings: lists of tasks in order, from a file."""
+"""read_rankings: reads rankings of tasks from a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,18 +16,18 @@ COLUMNS = ("list", "annotator", "task", "rank", "ranking")
 
 
 def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
-    """Reads lists of tasks that annotators put in order.
+    """Read rankings of tasks by annotators.
 
     Args:
-        path: .parquet, .csv or .csv.gz with a row a task of a list: `annotator`, `task` and `rank` (a number; the
-            lowest is the best, an empty cell is a task that was shown and is worse than those with a rank), and `list`
-            where an annotator has several lists. Or a row a list: `annotator` and `ranking`, see `parse_order`. Other
-            columns are passed over.
-        layout: how the file is laid out.
+        path: .parquet, .csv or .csv.gz with one row per task of a ranking: `annotator`, `task` and `rank` (a number,
+            lowest is best; empty for shown tasks that are worse than those with a rank), and `list` if annotators have
+            several rankings. Or one row per ranking: `annotator` and `ranking`, see `parse_order`. Other columns are
+            ignored.
+        layout: layout of the file.
 
     Raises:
-        DataError: no such file or columns, an empty name, a rank that is not numeric, a list by two annotators or one
-            task, without a rank, with a task twice or with equal ranks; names file, row, column and value.
+        DataError: no such file or columns, an empty name, a rank that is not numeric, or a ranking by two annotators,
+            of one task, without ranks, with a repeated task or with equal ranks; names file, row, column and value.
     """
 
     def check(name: str, header: Sequence[str]) -> None:
@@ -53,7 +53,7 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
 
 
 def _of_cells(table: Table) -> Rankings:
-    """The rankings of a table with a row for each list."""
+    """Rankings from a table with one row per ranking."""
     rows = list[tuple[str, str, int, int]]()
     for number, (annotator, text) in enumerate(zip(table.names("annotator"), table.names("ranking"), strict=True)):
         try:

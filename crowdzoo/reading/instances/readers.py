@@ -1,4 +1,4 @@
-"""The kinds of instances, and which of them a file holds."""
+"""Readers by kind of instances, and detection of the kind of a file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,23 +9,22 @@ from crowdzoo.reading.instances.table import InstanceReader, check_ending, find_
 from crowdzoo.reading.tables.layout import Layout, own_encoding
 from crowdzoo.reading.tables.suffixes import column_names
 
-# Kind -> how files of it are read; sentences have none
+# Kind -> reader of its files; sentences have none
 READERS: Mapping[InstanceKind, InstanceReader] = {
     each: each for each in (vectors.READER, texts.READER, images.READER, tables.READER)
 }
 
 
 def recognised(path: str | Path, inputs: Mapping[str, str] | None = None, layout: Layout | None = None) -> InstanceKind:
-    """The kind of instances that a file holds, by its name and its columns; feature vectors if no other fits.
+    """Detect the kind of instances in a file by name and columns; feature vectors if no other kind matches.
 
     Args:
-        path: of the file.
-        inputs: types of some columns, as for `tables`: where there are any, the file is a table.
-        layout: how the file lays out its table. A layout that names the column of texts, or of paths of images, says
-            what the file holds.
+        path: path of the file.
+        inputs: types of columns, as for `tables`; if there are any, the file is a table.
+        layout: layout of the file. If it names a column of texts or image paths, this determines the kind.
 
     Raises:
-        DataError: the file does not exist, or is neither a table nor what another kind is read from.
+        DataError: the file does not exist, or is neither a table nor a file of another kind.
     """
     path = Path(path)
     if inputs:
@@ -34,12 +33,12 @@ def recognised(path: str | Path, inputs: Mapping[str, str] | None = None, layout
     for name, kind in (("text", TEXTS), ("image", IMAGES)):
         if name in layout.columns:
             return kind
-    matches = _looks_like(path, (), layout)  # what is not a table has no columns
+    matches = _looks_like(path, (), layout)  # files other than tables have no columns
     if matches is None:
         check_ending(path)
         layout = own_encoding(path, layout)
         header = column_names(path, layout)
-        for usual in ((), ("task",)):  # a column image is a path first, and a usual name of the task only then
+        for usual in ((), ("task",)):  # a column image is preferably a path, and only then a usual name of the task
             matched, _ = find_instance_columns(str(path), header, layout, usual)
             ours = {theirs: name for name, theirs in matched.items()}
             names = [ours.get(column, column) for column in header]
@@ -55,5 +54,5 @@ def _looks_like(path: Path, header: Sequence[str], layout: Layout) -> InstanceKi
 
 
 def reader_of(kind: InstanceKind) -> InstanceReader:
-    """What reads a kind: itself, where it is one that was made for some columns."""
+    """Reader of a kind; a kind that was created for given columns reads itself."""
     return kind if isinstance(kind, InstanceReader) else READERS[kind]

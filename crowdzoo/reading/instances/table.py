@@ -1,4 +1,4 @@
-"""A table of instances from a file, of any kind: columns by name, with the row of each value for messages."""
+"""A table of any kind of instances from a file: columns by name, with row numbers for messages."""
 
 import dataclasses
 import functools
@@ -28,14 +28,14 @@ from crowdzoo.reading.tables.plain_array import code_names, named, plain_array
 from crowdzoo.reading.tables.sources import PART_OF
 from crowdzoo.reading.tables.suffixes import column_names
 
-BESIDE = ("task", "gold", "split")  # columns next to what a model learns from
+BESIDE = ("task", "gold", "split")  # columns besides model inputs
 NAMED = (*BESIDE, "text")  # columns of text; all others are features
-# What is read of a header: our names of columns -> the file's; and which of these were guessed
+# Chooses columns of a header: our names of columns -> the file's; and those that were guessed
 Choose = Callable[[Sequence[str]], tuple[dict[str, str], dict[str, str]]]
-Check = Callable[[str, Sequence[str]], None]  # refuses a header, given the file's name and our names of the columns
-Reason = str | Callable[[Any], str]  # why a value is refused, or what says so of the value
-_PART_BYTES = 32 * 2**20  # of a table that is read part by part
-# usual names of columns in a table of one row a task
+Check = Callable[[str, Sequence[str]], None]  # rejects a header, given the file's name and our names of the columns
+Reason = str | Callable[[Any], str]  # reason for rejecting a value, or a function from the value to the reason
+_PART_BYTES = 32 * 2**20  # of a table that is read in parts
+# usual names of columns in a table with one row per task
 _USUAL = {"task": ("id",), "gold": ("label", "class", "correct", "correctanswer", "expert")}
 
 
@@ -45,15 +45,15 @@ class Table:
 
     Attributes:
         name: name of the file.
-        columns: name -> Arrow array [N], of the file's own type; of CSV large_string or float64.
-        rows: the number of each row for a reader of the file, int64 [N]; None where it has none, as a folder.
-        trim: white space around a value does not count.
+        columns: name -> Arrow array [N] of the file's own type; for CSV large_string or float64.
+        rows: row numbers in the file, int64 [N]; None if it has none, such as a folder.
+        trim: whether white space around values is ignored.
         decimal: decimal mark of numbers in text.
-        theirs: our name of a column -> the file's, where it differs.
-        folder: of a table that is too large for memory: for its columns, all but those of BESIDE. These columns
-            are chunked arrays then, mapped from a file.
-        outside_images: whether paths of images may lead out of the table's own folder.
-        what: its rows are, in the plural, for messages.
+        theirs: our name of a column -> the file's name, if different.
+        folder: for a table too large for memory, folder of its columns except those of BESIDE; these are then chunked
+            arrays, mapped from a file.
+        outside_images: whether paths of images may lead out of the table's folder.
+        what: name of its rows, in the plural, for messages.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Table:
     what: str = "rows"
 
     def parts(self) -> "Iterator[Table]":
-        """The table itself; for one in a folder its rows part by part, without the columns of BESIDE."""
+        """Yield the table; if it is in a folder, yield parts of its rows, without the columns of BESIDE."""
         if self.folder is None:
             yield self
             return
@@ -80,10 +80,10 @@ class Table:
             start += len(chunk)
 
     def each(self, act: Callable[["Table"], Any]) -> Iterator[Any]:
-        """What `act` gives of each part.
+        """Yield the result of `act` for each part.
 
         Raises:
-            DataError: as `act`; rows of all parts are counted in one error.
+            DataError: errors of `act`; bad rows of all parts are counted in one error.
         """
         errors: list[DataError] = []
         for part in self.parts():
@@ -101,12 +101,12 @@ class Table:
             raise DataError(str(errors[0]).splitlines()[0], rows[:SHOWN], sum(error.total for error in errors))
 
     def values(self, read: Callable[["Table"], Any]) -> Any:
-        """What `read` makes of the table: an array, or a dictionary of arrays.
+        """Return the result of `read` for the table: an array, or a dictionary of arrays.
 
-        Of a table in a folder the arrays are there, too, and `read` gets its parts, one after the other.
+        For a table in a folder, the arrays are also stored there, and `read` is called with its parts.
 
         Raises:
-            DataError: as `read`; rows of all parts are counted in one error.
+            DataError: errors of `read`; bad rows of all parts are counted in one error.
         """
         if self.folder is None:
             return read(self)
@@ -120,14 +120,14 @@ class Table:
         return stored.get(None, stored)
 
     def in_memory(self, *names: str) -> "Table":
-        """Some columns of the table, in memory."""
+        """Load columns of the table into memory."""
         columns = {name: self.columns[name] for name in names}
         if self.folder is not None:
             columns = {name: arrow.one_array(column) for name, column in columns.items()}
         return dataclasses.replace(self, columns=columns, folder=None)
 
     def names(self, column: str, trim: bool = True) -> np.ndarray:
-        """A column as strings, objects [N]; "" where there is nothing."""
+        """A column as strings, objects [N]; "" where empty."""
         array = plain_array(self.columns[column], column, column, self.name)
         if pa.types.is_floating(array.type):
             return np.array([_number_name(value) for value in array.to_pylist()], object)
@@ -136,10 +136,10 @@ class Table:
         return array.cast(pa.large_string()).fill_null("").to_numpy(zero_copy_only=False)
 
     def numbers(self, column: str) -> np.ndarray:
-        """A column as numbers, float64 [N], NaN where there is nothing.
+        """A column as numbers, float64 [N], NaN where empty.
 
         Raises:
-            DataError: as `refuse`, of what is not a finite number.
+            DataError: values that are not finite numbers; see `refuse`.
         """
         texts = pa.array(self.names(column).tolist(), pa.large_string())
         numbers, problems = numbers_of(column, texts, self.decimal)
@@ -148,16 +148,16 @@ class Table:
         return numbers
 
     def refuse(self, column: str, wrong: Any, reason: Reason, values: Any = None) -> None:
-        """Refuses the file where values of a column are wrong.
+        """Raise an error if values of a column are invalid.
 
         Args:
-            column: our name of it.
-            wrong: bool [N], or the places of wrong values.
-            reason: why, as the end of a sentence.
-            values: of the column, [N]; None: its `names`.
+            column: our name of the column.
+            wrong: bool [N], or the indices of invalid values.
+            reason: reason, as the end of a sentence.
+            values: values of the column, [N]; None: its `names`.
 
         Raises:
-            DataError: some are wrong; names file, row, column and value of the first, and counts the rest.
+            DataError: invalid values; names file, row, column and value of the first ones, and counts the rest.
         """
         places = np.asarray(wrong)
         places = np.flatnonzero(places) if places.dtype == bool else places
@@ -175,7 +175,7 @@ class Table:
 
 
 class _InstanceCsv(CsvSource):
-    """CSV of instances: all columns that are wanted, numbers but for those of text."""
+    """CSV source of instances: all chosen columns, with numbers except in text columns."""
 
     longest_quoted = LONGEST_VALUE
 
@@ -186,17 +186,17 @@ class _InstanceCsv(CsvSource):
         self.of_numbers = of_numbers
 
     def match(self, header: Sequence[str]) -> dict[str, str]:
-        """All columns that are wanted."""
+        """All chosen columns."""
         names, self.guessed = self.choose(header)
         return names
 
     def numeric_columns(self) -> set[str]:
-        """Features that are read as numbers at once."""
+        """Features that Arrow reads as numbers."""
         return self.features if self.layout.decimal == "." else set()
 
     @property
     def features(self) -> set[str]:
-        """Columns of numbers."""
+        """Numeric columns."""
         return set(self.found) - set(NAMED) if self.of_numbers else set()
 
 
@@ -211,18 +211,18 @@ def read_table(
     folder: Path | None = None,
     what: str = "rows",
 ) -> Table:
-    """Reads some columns of a file, under our names.
+    """Read columns of a file under our names.
 
     Args:
         path: path of the file.
-        wanted: our names of the columns; None is all.
-        check: refuses a header, given the file's name and our names of the columns; None: one that lacks any of
-            `wanted`.
-        layout: how the file lays out its table.
-        usual: columns that are also found by usual names.
-        as_text: whether features of a CSV file are read as they are written, and not as numbers.
-        most_rows: rows to read from the beginning; None is all.
-        folder: an empty one, for columns that shall not be in memory; see `Table.folder`.
+        wanted: our names of the columns; None: all.
+        check: rejects a header, given the file's name and our names of the columns; None rejects headers that lack any
+            of `wanted`.
+        layout: layout of the file.
+        usual: columns whose usual names are also recognized.
+        as_text: whether features of a CSV file are read as text, not as numbers.
+        most_rows: number of rows to read from the start; None: all.
+        folder: empty folder for columns to keep out of memory; see `Table.folder`.
         what: see `Table.what`.
     """
     path = Path(path)
@@ -239,7 +239,7 @@ def read_table(
         columns, rows = _joined(parts) if folder is None else _stored(parts, folder)
         result = Table(name, columns, rows, theirs=names, folder=folder)
     else:
-        # numbers are there where all columns are wanted, unless they are read as they are written
+        # features are numeric if all columns are read, unless they are read as text
         source = _InstanceCsv(path, choose, layout, usual, wanted is None and not as_text)
         parts = _csv_parts(source, None if most_rows is None else 1)
         columns, rows = _joined(parts) if folder is None else _stored(parts, folder)
@@ -258,7 +258,7 @@ def read_table(
 def _joined_tasks(
     path: Path, wanted: Sequence[str] | None, check: Check, layout: Layout, usual: Sequence[str], *how: Any
 ) -> Table:
-    """See `read_table`: tasks are named after several columns, as those of annotations are."""
+    """See `read_table`; tasks are named after several columns, as in annotations."""
     parts = {f"{PART_OF}{name}": name.strip() for name in layout.columns["task"].split(",")}
     remaining = {name: theirs for name, theirs in layout.columns.items() if name != "task"}
     plain = dataclasses.replace(layout, columns={**remaining, **parts})
@@ -272,7 +272,7 @@ def _joined_tasks(
     return dataclasses.replace(joined, columns={"task": tasks, **rest}, theirs=theirs)
 
 
-Part = tuple[dict[str, pa.Array], np.ndarray]  # columns, and the rows' numbers
+Part = tuple[dict[str, pa.Array], np.ndarray]  # columns, and row numbers
 
 
 def _csv_parts(source: _InstanceCsv, most_batches: int | None) -> Iterator[Part]:
@@ -291,7 +291,7 @@ def _csv_parts(source: _InstanceCsv, most_batches: int | None) -> Iterator[Part]
                 for place, value, reason in wrong[: max(0, SHOWN - len(bad))]:
                     bad.append(BadRow(source.name, int(here[place]), column, value, reason))
         yield columns, here
-    if num_bad and most_batches is None:  # whoever looks at the first rows alone is not the one to refuse them
+    if num_bad and most_batches is None:  # callers that read only the first rows should not reject them
         bad.sort(key=lambda row: row.row or 0)
         raise DataError("Some rows cannot be used.", bad, num_bad)
 
@@ -301,9 +301,9 @@ def _parquet_parts(path: Path, names: Mapping[str, str]) -> Iterator[Part]:
     for batch in arrow.parquet_batches(path, list(names.values()), arrow.parquet_rows(path, _PART_BYTES)):
         with arrow.parquet_errors(path, " inside"):
             batch.validate(full=True)
-        # of a file of Arrow's own format all parts have one dictionary
+        # in Arrow's own format, all parts share one dictionary
         columns = {ours: decoded(batch.column(theirs)) for ours, theirs in names.items()}
-        if "gold" in names:  # as the library `datasets` has it
+        if "gold" in names:  # codes of the library `datasets`
             columns["gold"] = named(columns["gold"], code_names(batch.schema).get(names["gold"]))
         yield columns, np.arange(start, start + batch.num_rows)
         start += batch.num_rows
@@ -320,7 +320,7 @@ def _joined(parts: Iterable[Part]) -> tuple[dict[str, pa.Array], np.ndarray]:
 
 
 def _stored(parts: Iterable[Part], folder: Path) -> tuple[dict[str, Any], np.ndarray]:
-    """As `_joined`; columns but those of BESIDE are in a file of the folder."""
+    """See `_joined`; columns except those of BESIDE are stored in a file of the folder."""
     path, order, file = folder / "columns.arrow", dict[str, Any](), None
 
     def beside() -> Iterator[Part]:
@@ -342,7 +342,7 @@ def _stored(parts: Iterable[Part], folder: Path) -> tuple[dict[str, Any], np.nda
 
 
 def _feature_numbers(values: pa.Array, decimal: str) -> tuple[pa.Array, list[tuple[int, str, str]]]:
-    """Numbers written as text, float64, and place, value and reason of those that are not."""
+    """Parse numbers from text, float64; also index, value and reason of invalid ones."""
     numbers, unreadable, empty = parse_features(pc.utf8_trim_whitespace(values), decimal)
     wrong = []
     for place in np.flatnonzero(unreadable | ~np.isfinite(numbers)).tolist():
@@ -355,12 +355,12 @@ def _feature_numbers(values: pa.Array, decimal: str) -> tuple[pa.Array, list[tup
 
 
 def decoded(column: pa.Array) -> pa.Array:
-    """Without a dictionary."""
+    """Decode a dictionary array."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def parse_features(texts: pa.Array, decimal: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Numbers written as text, true and false among them: float64 [N]; where a text is empty or not a number."""
+    """Parse numbers from text, including true and false: float64 [N]; and which texts are not numbers, and empty."""
     empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
     lower = pc.utf8_lower(texts)
     for word, number in (("true", "1"), ("false", "0")):
@@ -372,7 +372,7 @@ def parse_features(texts: pa.Array, decimal: str) -> tuple[np.ndarray, np.ndarra
 def _chosen(
     name: str, layout: Layout, usual: Sequence[str], wanted: Sequence[str] | None, check: Check, header: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Our name of each column to be read -> the file's; and those that were guessed, see `find_columns`."""
+    """Our name of each column to read -> the file's name; and those that were guessed, see `find_columns`."""
     chosen, guessed = find_instance_columns(name, header, layout, usual)
     ours = {theirs: column for column, theirs in chosen.items()}
     renamed = [ours.get(column_name, column_name) for column_name in header]
@@ -390,19 +390,19 @@ def _chosen(
 def find_instance_columns(
     name: str, header: Sequence[str], layout: Layout, usual: Sequence[str] = ("task",)
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """See `find_columns`, for the columns that `layout` names and those of `usual`."""
+    """See `find_columns`; for the columns in `layout` and in `usual`."""
     return find_columns(name, header, list(dict.fromkeys((*usual, *layout.columns))), layout, _USUAL)
 
 
 def check_ending(path: Path) -> None:
-    """Refuses a file that is not regular, or whose name has another ending."""
+    """Reject a file that is not regular, or has another suffix."""
     check_regular(path)
     if path.suffix not in (".parquet", WORKBOOK) and not plain_name(path).endswith((".csv", ".tsv")):
         raise DataError(f"{path}: is not a table: use .parquet, .xlsx, .csv or .tsv; text also in .gz or .zip.")
 
 
 def check_has(name: str, header: Sequence[str], needed: Sequence[str], option: str = "", fix: str = "") -> None:
-    """Refuses a file, given its name, whose header lacks a column; `option` names columns, if there is one."""
+    """Reject a file whose header lacks a column; `option` is the option that names columns, if any."""
     for column in needed:
         if column not in header:
             own = f"Say which it is: {Setting(option, {column: 'NAME'})}" if option else "Rename the one that is meant"
@@ -411,7 +411,7 @@ def check_has(name: str, header: Sequence[str], needed: Sequence[str], option: s
 
 
 def check_features(name: str, header: Sequence[str]) -> None:
-    """Refuses a file, given its name, whose header has no task, or nothing that a model learns from."""
+    """Reject a file whose header has no task or no features."""
     check_has(name, header, ("task",))
     if not set(header) - set(BESIDE):
         fix = "Add a list column 'features' or a column for each feature next to"
@@ -419,18 +419,18 @@ def check_features(name: str, header: Sequence[str]) -> None:
 
 
 def task_names(table: Table, repeats: bool = False) -> np.ndarray:
-    """Names of the tasks, [N]: int64 where every name is an integer; empty and repeated ones are refused.
+    """Names of the tasks, [N]: int64 if all names are integers; rejects empty and repeated names.
 
     Args:
-        table: the rows.
-        repeats: whether a task may have several.
+        table: table with a column task.
+        repeats: whether a task may have several rows.
     """
     names = table.names("task")
     table.refuse("task", [not name.strip() for name in names.tolist()], "is empty. Write the name of a task.")
     array = pa.array(names, pa.large_string())
     if not repeats:
         codes = array.dictionary_encode().indices.to_numpy()
-        # codes count up where a name is new
+        # codes increase with each new name
         repeated = codes <= np.maximum.accumulate(np.concatenate([[-1], codes[:-1]]))
         table.refuse("task", repeated, "appears here a second time. Keep one row per task. Are these annotations?")
     integers = text_as_integers(array)
@@ -438,32 +438,32 @@ def task_names(table: Table, repeats: bool = False) -> np.ndarray:
 
 
 def _number_name(value: float | None) -> str:
-    """The name that a number has among classes: 1.0 is the class 1, as in annotations."""
+    """Class name of a number: 1.0 is the class 1, as in annotations."""
     if value is None or np.isnan(value):
         return ""
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
 def shown_names(names: Iterable[Any]) -> str:
-    """Names for a message; long lists are cut."""
+    """Format names for a message; long lists are cut."""
     texts = [str(name) for name in names]
     return str(texts[:SHOWN])[:-1] + (f", ... {len(texts) - SHOWN} more]" if len(texts) > SHOWN else "]")
 
 
 @dataclass(frozen=True, eq=False)
 class InstanceReader(InstanceKind):
-    """A kind of instance with what reads it.
+    """A kind of instance with its reader.
 
     Attributes:
-        values: from the table to `Instances.values` and `Instances.names`.
-        looks_like: whether a file, given its path, our names of its columns and its layout, holds this kind; the names
-            are empty if it is not a table, such as a text file. None: the kind is not known by its file, or is the one
-            that is left over.
-        wanted: columns of the table that are read; None is all.
-        check_header: refuses column names, given the file's name.
-        table: reads the table from a path, where it is not a file of columns as it is; `wanted` and `check_header`
-            are not used then.
-        as_text: whether features of a CSV file are read as they are written, and not as numbers.
+        values: function from the table to `Instances.values` and `Instances.names`.
+        looks_like: tells whether a file, given its path, our names of its columns and its layout, contains this kind;
+            the names are empty if it is not a table, such as a text file. None: the kind cannot be detected, or is the
+            default.
+        wanted: columns of the table to read; None: all.
+        check_header: rejects column names, given the file's name.
+        table: reads the table from a path if it is not simply a file of columns; `wanted` and `check_header` are then
+            unused.
+        as_text: whether features of a CSV file are read as text, not as numbers.
 
     Other attributes: see `InstanceKind`.
     """

@@ -29,32 +29,32 @@ from crowdzoo.reading.instances.table import (
 from crowdzoo.reading.instances.vectors import is_list, is_number, is_text, numbers_in, vector_reader
 from crowdzoo.reading.tables.layout import Layout
 
-# A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
+# A text column is taken as free text or ids if it has at least this many values, in this share of its rows
 _MANY_VALUES = 20
 _MANY_ROWS = 0.5
-# By so many rows a file is recognised: reading all of it twice would take long
+# Number of rows used to recognize a file, since reading all of it twice would be slow
 _FIRST_ROWS = 1000
 _MANY_AT_ONCE = 100_000
 
 
 def tables(inputs: Mapping[str, str] | None = None) -> InstanceReader:
-    """The kind of instances that are rows of a table.
+    """Reader of instances that are rows of a table.
 
     Args:
-        inputs: column -> one of INPUT_TYPES, for columns whose type is not to be found out.
+        inputs: column -> one of INPUT_TYPES, for columns whose type should not be inferred.
     """
     return dataclasses.replace(READER, values=lambda table: (table_columns(table, inputs), None))
 
 
 def served_tables(inputs: Mapping[str, tuple[str, int]], declared: Mapping[str, str]) -> InstanceReader | None:
-    """The kind of instances that a served model takes, if that is rows of a table.
+    """Reader of instances for a served model, if they are rows of a table.
 
     Args:
-        inputs: names of the model's inputs -> their types by NumPy's names, and their ranks (1: a value an instance).
-        declared: columns -> types that the model's inputs do not tell, such as IMAGE.
+        inputs: names of the model's inputs -> their NumPy type names and ranks (1: one value per instance).
+        declared: columns -> types that do not follow from the model's inputs, such as IMAGE.
 
     Returns:
-        A kind that reads `typed_columns`; None for a model that takes `instances`.
+        A reader of `typed_columns`; None for a model with the input `instances`.
     """
     if "instances" in inputs:
         return None
@@ -65,30 +65,30 @@ def served_tables(inputs: Mapping[str, tuple[str, int]], declared: Mapping[str, 
 
 
 def typed_tables(types: Mapping[str, str]) -> InstanceReader:
-    """The kind of instances that reads `typed_columns`."""
+    """Reader of instances with `typed_columns`."""
     return dataclasses.replace(READER, values=lambda table: (typed_columns(table, types), None))
 
 
 def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict[str, np.ndarray]:
-    """The columns of a table to train on: those that are neither `task`, `gold` nor `split`.
+    """Training columns of a table: all except `task`, `gold` and `split`.
 
-    A column of integers, floats, decimals or truth values is of numbers; so is a column of text most of whose different
-    values are numbers, true or false. A column called `text` is of texts, another column of text of categories. Empty
-    is missing, and so is nan as a number. A column of lists of numbers is of vectors, which are never missing.
-    A column of paths of images is one only if `inputs` says so; the images are opened and checked, and none is missing.
+    Columns of integers, floats, decimals or booleans are numbers, and so are text columns most of whose values are
+    numbers, true or false. A column called `text` contains texts, other text columns contain categories. Empty values
+    are missing, and so is nan in numbers. Columns of lists of numbers are vectors, which are never missing. Columns of
+    image paths must be declared in `inputs`; the images are opened and checked, and none may be missing.
 
     Args:
-        table: of `read_table(..., as_text=True)`.
-        inputs: column -> one of INPUT_TYPES, for columns whose type is not to be found out.
+        table: result of `read_table(..., as_text=True)`.
+        inputs: column -> one of INPUT_TYPES, for columns whose type should not be inferred.
 
     Returns:
-        Name -> float64 [N] with NaN for missing numbers, float32 [N, D] of vectors, objects (`Path`) [N] of images, or
-        objects (strings) [N] with "" for what is missing; in the order of the file.
+        Name -> float64 [N] with NaN for missing numbers, float32 [N, D] for vectors, objects (`Path`) [N] for images,
+        or objects (strings) [N] with "" for missing values; in the order of the file.
 
     Raises:
-        DataError: `inputs` names a column that is not there; a column of a type that is not one of these (dates);
-            values that are not finite numbers; a column without any value; categories of which most rows have one of
-            their own; two columns that would be served under one name. It names file, row, column and value.
+        DataError: an unknown column in `inputs`; a column of an unsupported type (such as dates); values that are not
+            finite numbers; a column without values; categories that differ in most rows; two columns with the same
+            served name. Names file, row, column and value.
     """
     inputs = inputs or {}
     names = _feature_names(table)
@@ -106,7 +106,7 @@ def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict
         try:
             types[name] = name, inputs.get(name) or _found_type(table, name)
         except DataError:
-            _typed(table, types)  # what is wrong with a column before it is said first
+            _typed(table, types)  # report errors of earlier columns first
             raise
     columns = _typed(table, types)
     for name, values in columns.items():
@@ -116,14 +116,14 @@ def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict
 
 
 def given_columns(x: Any, inputs: Mapping[str, str] | None = None) -> dict[str, np.ndarray]:
-    """`table_columns` of a table in memory.
+    """`table_columns` for a table in memory.
 
     Args:
         x: a pandas frame, or a mapping: name of a column -> N values, where None, NaN and pandas' NA are missing.
         inputs: as for `table_columns`.
 
     Raises:
-        DataError: as `table_columns`, or columns of different lengths, or a column of several types.
+        DataError: see `table_columns`; or columns of different lengths, or a column of several types.
     """
     columns = {}
     for name in x:
@@ -142,17 +142,17 @@ def given_columns(x: Any, inputs: Mapping[str, str] | None = None) -> dict[str, 
 
 
 def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """The columns of a table as a trained model takes them, whatever the file has for types.
+    """Convert columns of a table to the types of a trained model, regardless of the file's types.
 
     Args:
-        table: of `read_table(..., as_text=True)`.
+        table: result of `read_table(..., as_text=True)`.
         types: `served_name` of each column -> one of INPUT_TYPES.
 
     Returns:
-        The served names -> as for `table_columns`, in the order of `types`. A column may be empty.
+        Served name -> array as for `table_columns`, in the order of `types`. Columns may be empty.
 
     Raises:
-        DataError: a column is missing, or the model does not take it; or values that are not numbers.
+        DataError: a missing column, one that the model does not have, or values that are not numbers.
     """
     columns = {served_name(name): name for name in _feature_names(table)}
     missing = [name for name in types if name not in columns]
@@ -166,11 +166,11 @@ def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarra
 
 
 def input_type(name: str, values: np.ndarray, inputs: Mapping[str, str]) -> str:
-    """One of INPUT_TYPES: the type of a column of `table_columns`.
+    """Type of a column of `table_columns`, one of INPUT_TYPES.
 
     Args:
-        name: of the column, its own or as it is served.
-        values: some of them, numbers or strings.
+        name: name of the column, original or served.
+        values: some of its values, numbers or strings.
         inputs: as for `table_columns`.
     """
     values = np.asarray(values)
@@ -181,20 +181,20 @@ def input_type(name: str, values: np.ndarray, inputs: Mapping[str, str]) -> str:
 
 
 def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> bool:
-    """A column is of text, or has missing values, in the first rows; but for texts alone, and lists of features."""
+    """In the first rows, a column is text or has missing values; except for only texts, and lists of features."""
     names = set(header) - set(BESIDE)
     if "task" not in header or not names or "features" in names:
         return False
     if TEXT in names:
         return len(names) > 1
-    with warnings.catch_warnings():  # which columns were found is said when the table is read
+    with warnings.catch_warnings():  # guessed columns are reported when the table is read
         warnings.simplefilter("ignore", DataWarning)
         first = read_table(path, None, check_features, layout, as_text=True, most_rows=_FIRST_ROWS)
     if first.rows is None or not len(first.rows):
-        return False  # all of them are bad, as the reader will say
+        return False  # all rows are bad; the reader will raise the error
     try:
         columns = table_columns(first)
-    except DataError:  # which the reader says of all rows; for feature vectors it would say that no word is a number
+    except DataError:  # the reader raises it for all rows; the reader of feature vectors would complain about words
         return True
     return any(values.dtype == object or values.ndim > 1 or np.isnan(values).any() for values in columns.values())
 
@@ -204,7 +204,7 @@ def _feature_names(table: Table) -> list[str]:
 
 
 def _found_type(table: Table, name: str) -> str:
-    """The type of a column of a training table."""
+    """Infer the type of a column of a training table."""
     kind = decoded(table.columns[name]).type
     if is_number(kind):
         return NUMBER
@@ -222,7 +222,7 @@ def _found_type(table: Table, name: str) -> str:
 
 
 def _typed(table: Table, columns: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
-    """Values by name, given for each name the table's column and its type; for images paths, which stay in memory."""
+    """Values by name, given the table's column and type for each; for images, paths, which stay in memory."""
     images = {name: _images(table.in_memory(own), own) for name, (own, kind) in columns.items() if kind == IMAGE}
     readers = {
         name: vector_reader(table, own) if kind == VECTOR else functools.partial(_column, name=own, kind=kind)
@@ -234,7 +234,7 @@ def _typed(table: Table, columns: Mapping[str, tuple[str, str]]) -> dict[str, An
 
 
 def _is_empty(values: Any) -> bool:
-    """Whether nothing but missing values is there; vectors are never missing."""
+    """Whether all values are missing; vectors never are."""
     starts = range(0, len(values), _MANY_AT_ONCE)
     parts = (values[start : start + _MANY_AT_ONCE] for start in starts)
     if values.dtype.kind == "f":
@@ -276,7 +276,7 @@ def _column(table: Table, name: str, kind: str) -> np.ndarray:
 
 
 def _categories(table: Table, name: str) -> np.ndarray:
-    """Names of categories, objects [N]; equal ones are one object, so that a row takes eight bytes."""
+    """Names of categories, objects [N]; equal names share an object, so that rows take eight bytes."""
     if pa.types.is_null(table.columns[name].type):
         return np.full(len(table.columns[name]), "", object)
     encoded = pa.array(table.names(name), pa.large_string()).dictionary_encode()
@@ -284,7 +284,7 @@ def _categories(table: Table, name: str) -> np.ndarray:
 
 
 def _check_categories(table: Table, name: str) -> None:
-    """Refuses a column of dates, of free text, or of ids."""
+    """Reject a column of dates, free text or ids."""
     different: set[str] = set()
     known = 0
     for part in table.parts():
@@ -302,7 +302,7 @@ def _check_categories(table: Table, name: str) -> None:
 
 
 def _are_numbers(table: Table, name: str) -> bool:
-    """Whether a column of text holds numbers: most of its values are."""
+    """Whether most values of a text column are numbers."""
     unreadable = there = 0
     for part in table.parts():
         unreadable += int(_parsed(part, name)[1].sum())
@@ -311,7 +311,7 @@ def _are_numbers(table: Table, name: str) -> bool:
 
 
 def _check_decimal(table: Table, name: str) -> None:
-    """Refuses numbers with a decimal comma, which would be taken for categories."""
+    """Reject numbers with a decimal comma, which would be read as categories."""
     if table.decimal == "." and _are_numbers(dataclasses.replace(table, decimal=","), name):
         reason = f"is not a number. For numbers with a decimal comma give {Setting('decimal', ',')}."
         for _ in table.each(lambda part: part.refuse(name, _parsed(part, name)[1], reason)):
@@ -319,7 +319,7 @@ def _check_decimal(table: Table, name: str) -> None:
 
 
 def _parsed(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers written as text, float64 [N], NaN where missing, and where the text is not one, bool [N]."""
+    """Parse numbers from text, float64 [N], NaN where missing; and which texts are not numbers, bool [N]."""
     numbers, unreadable, empty = parse_features(pa.array(table.names(name), pa.large_string()), table.decimal)
     return np.where(empty | unreadable, np.nan, numbers), unreadable
 

@@ -1,4 +1,4 @@
-"""Texts: a column of text, or a file with a text a line."""
+"""Texts: a column of text, or a file with one text per line."""
 
 import functools
 import warnings
@@ -15,20 +15,20 @@ from crowdzoo.reading.tables.layout import Layout
 
 
 def read_texts(path: str | Path, layout: Layout | None = None) -> tuple[list[str], list[str]]:
-    """Reads texts to predict on.
+    """Read texts for prediction.
 
     Args:
-        path: .txt, a text a line; or .csv, .csv.gz, .parquet with the columns task and text.
+        path: .txt with one text per line; or .csv, .csv.gz or .parquet with the columns task and text.
         layout: names of the columns.
 
     Returns:
-        Names of the tasks (line numbers from 1 for .txt), and their texts.
+        Names of the tasks (for .txt, line numbers from 1), and their texts.
 
     Raises:
         DataError: no such file or column, a repeated or empty task, or a .txt that is not UTF-8.
 
     Warns:
-        DataWarning: texts are empty; it names their lines.
+        DataWarning: empty texts; names their lines.
     """
     path = Path(path)
     if path.suffix != ".txt":
@@ -50,7 +50,7 @@ def read_texts(path: str | Path, layout: Layout | None = None) -> tuple[list[str
 
 
 def _warn_of_empty(path: str | Path, noun: str, numbers: Sequence[int], texts: Sequence[str]) -> None:
-    """Names the rows whose text is empty, for which a model answers as for any text."""
+    """Warn of rows with empty texts, to which a model gives an answer as to any other."""
     if empty := [number for number, text in zip(numbers, texts, strict=True) if not text.strip()]:
         examples = ", ".join(map(str, empty[:SHOWN])) + (", …" if len(empty) > SHOWN else "")
         are = "s are" if len(empty) > 1 else " is"
@@ -59,7 +59,7 @@ def _warn_of_empty(path: str | Path, noun: str, numbers: Sequence[int], texts: S
 
 
 def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
-    """A .txt file, or a table whose columns next to task, gold and split are `text` alone."""
+    """A .txt file, or a table with only `text` besides task, gold and split."""
     return path.suffix == ".txt" or set(header) - set(BESIDE) == {"text"}
 
 

@@ -1,4 +1,4 @@
-"""An image file's bytes, checked, and changed where the model's graph would not read them as people see them."""
+"""Check the bytes of an image file, and convert them if a model's graph would read them differently from viewers."""
 
 import io
 import os
@@ -12,7 +12,7 @@ import numpy as np
 from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.regular import open_regular
 
-# Format by Pillow's name -> endings of its files. MPO is a JPEG with more pictures behind the first, as phones write
+# Format by Pillow's name -> suffixes of its files. MPO, written by phones, is a JPEG followed by further pictures
 FORMATS = {
     "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif"),
     "MPO": (".jpg", ".jpeg", ".jpe", ".jfif"),
@@ -20,27 +20,27 @@ FORMATS = {
     "GIF": (".gif",),
     "BMP": (".bmp", ".dib"),
 }
-_DECODERS = tuple(name for name in FORMATS if name != "MPO")  # which Pillow finds among JPEG; no other sees the bytes
+_DECODERS = tuple(name for name in FORMATS if name != "MPO")  # Pillow detects MPO in JPEG
 MAX_MEGAPIXELS = 50.0
-# Place and bytes by which files of other formats are known
+# Position and bytes that identify files of other formats
 _OTHERS = (
     (8, b"WEBP", "WEBP"), (0, b"II*\0", "TIFF"), (0, b"MM\0*", "TIFF"), (8, b"heic", "HEIC"), (8, b"heix", "HEIC"),
     (8, b"mif1", "HEIC"), (8, b"avif", "AVIF"), (4, b"jP  ", "JPEG 2000"), (0, b"\xffO\xffQ", "JPEG 2000"),
 )  # fmt: skip
 
 _ORIENTATION = 0x0112
-_QUALITY = 95  # of JPEG files that have to be written again
+_QUALITY = 95  # of JPEG files that are written again
 _WAY_OUT = "Give a JPEG, PNG, GIF or BMP file."
 
 
 @dataclass(frozen=True)
 class UprightImage:
-    """An image as it is stored: a JPEG or PNG file.
+    """An image to be stored: a JPEG or PNG file.
 
     Attributes:
-        content: the file's bytes; where nothing had to be changed, those that were given.
-        size: width and height, in pixels, as `content` has them.
-        changes: what was changed or overlooked, in words that a count can be before; often none.
+        content: bytes of the file; the given bytes if nothing had to be changed.
+        size: width and height of `content`, in pixels.
+        changes: descriptions of changes and ignored problems, to follow a count; often empty.
     """
 
     content: bytes
@@ -51,32 +51,32 @@ class UprightImage:
 def upright_image(
     content: bytes, name: str = "", *, max_megapixels: float = MAX_MEGAPIXELS, whole: bool = True
 ) -> UprightImage:
-    """Checks an image, and brings it to what is stored and sent: upright, three colours or grey, 8 bits, one picture.
+    """Check an image, and convert it to the stored form: upright, three colours or grey, 8 bits, one picture.
 
-    | found | what happens |
+    | input | result |
     |---|---|
     | JPEG or PNG, upright, RGB or grey of 8 bits | kept byte for byte |
-    | an orientation in its EXIF data | turned; JPEG is written again, with quality 95 |
+    | an orientation in its EXIF data | rotated; JPEG is written again with quality 95 |
     | JPEG in CMYK | RGB |
-    | more than 8 bits a colour | the upper 8 |
+    | more than 8 bits per colour | the upper 8 |
     | a palette, or black and white | RGB |
-    | transparency | laid on white |
+    | transparency | white background |
     | several pictures (animation) | the first |
     | GIF, BMP | PNG |
-    | an ending of another of these formats | what the file holds counts |
-    | empty, cut off or damaged, another format, more pixels than `max_megapixels` | refused |
+    | a suffix of another of these formats | the contents count |
+    | empty, cut off or damaged, another format, more pixels than `max_megapixels` | rejected |
 
     Args:
         content: bytes of a file.
-        name: its name, whose ending is compared with the format; "" compares nothing.
-        max_megapixels: most pixels, in millions. The file's header says how many there are, before anything is decoded.
-        whole: decode all of it, to find out whether it is sound; else only what has to be changed is decoded.
+        name: its name, whose suffix is compared with the format; "" skips this check.
+        max_megapixels: maximum number of pixels, in millions, checked in the header before decoding.
+        whole: whether to decode all of it to detect damage; if not, only images that need changes are decoded.
 
     Returns:
-        What is stored.
+        The image to store.
 
     Raises:
-        DataError: it is refused; the message is the end of a sentence that begins with the file.
+        DataError: the image is rejected; the message is the end of a sentence that starts with the file.
         ConfigError: Pillow is not installed.
     """
     if not content:
@@ -86,7 +86,7 @@ def upright_image(
     except ImportError:
         raise ConfigError("reading images needs Pillow: pip install 'crowdzoo[images]'") from None
     with warnings.catch_warnings():
-        # of a size that is judged below, and of damaged EXIF data
+        # about size, which is checked below, and damaged EXIF data
         warnings.simplefilter("ignore")
         try:
             image = Image.open(io.BytesIO(content), formats=_DECODERS)
@@ -94,7 +94,7 @@ def upright_image(
             raise DataError(_too_large("far more", max_megapixels)) from None
         except UnidentifiedImageError:
             raise DataError(f"is {_beginning(content)}. {_WAY_OUT}") from None
-        except Exception as error:  # a damaged header ends in whatever a parser of it raises
+        except Exception as error:  # parsers of damaged headers raise all kinds of errors
             raise DataError(_damaged(error)) from None
         with image:
             width, height = image.size
@@ -102,7 +102,7 @@ def upright_image(
                 raise DataError(_too_large(f"{width:,} x {height:,}", max_megapixels))
             try:
                 return _upright(image, content, name, whole)
-            except Exception as error:  # as above, of the pixels
+            except Exception as error:  # the same for pixels
                 raise DataError(_damaged(error)) from None
 
 
@@ -119,22 +119,22 @@ def _upright(image: Any, content: bytes, name: str, whole: bool) -> UprightImage
         content, size = stream.getvalue(), upright.size
     elif whole:
         if jpeg:
-            image.draft(image.mode, (1, 1))  # every byte is read, but pixels are computed at an eighth of the size
+            image.draft(image.mode, (1, 1))  # reads every byte, but computes pixels at an eighth of the size
         image.load()
         if image.format == "PNG":
-            Image.open(io.BytesIO(content), formats=("PNG",)).verify()  # checksums, which TensorFlow looks at
+            Image.open(io.BytesIO(content), formats=("PNG",)).verify()  # checksums, which TensorFlow checks
     if name and not name.lower().endswith(FORMATS[image.format]):
         changes.append("had the ending of another format")
     return UprightImage(content, size, tuple(changes))
 
 
 def _changes(image: Any, content: bytes) -> list[str]:
-    """What has to be changed."""
+    """Required changes."""
     kind, mode = image.format, image.mode
     changes = {
         "turned upright, as their EXIF data say": _orientation(image) > 1,
         "CMYK, now RGB": mode == "CMYK",
-        # the header of a PNG file has the bits at byte 24
+        # byte 24 of a PNG header is the number of bits
         "of more than 8 bits a colour, now 8": _is_deep(image) or (kind == "PNG" and content[24] > 8),
         "of a palette or black and white, now RGB": kind == "PNG" and mode in ("P", "PA", "1"),
         "transparent, now on white": _is_transparent(image),
@@ -153,16 +153,16 @@ def _is_transparent(image: Any) -> bool:
 
 
 def _orientation(image: Any) -> int:
-    """How the picture lies, 1 to 8 as EXIF counts; 1, upright, where nothing readable says so."""
+    """EXIF orientation of the picture, 1 to 8; 1, upright, if it is not readable."""
     try:
         orientation = image.getexif().get(_ORIENTATION, 1)
-    except Exception:  # damaged EXIF data; the picture may be sound
+    except Exception:  # damaged EXIF data; the picture may be intact
         return 1
     return orientation if isinstance(orientation, int) and 1 <= orientation <= 8 else 1
 
 
 def _colours(image: Any) -> Any:
-    """The first picture in RGB, or grey, of 8 bits."""
+    """The first picture in RGB or grey with 8 bits."""
     from PIL import Image
 
     if _is_deep(image):
@@ -182,7 +182,7 @@ def _damaged(error: Exception) -> str:
 
 
 def _beginning(content: bytes) -> str:
-    """What a file seems to be instead."""
+    """Describe what a file seems to be instead."""
     start = content[:64].lstrip().lower()
     for marks, what in (((b"<!doctype", b"<html"), "a web page"), ((b"<svg", b"<?xml"), "SVG")):
         if start.startswith(marks):
@@ -191,20 +191,20 @@ def _beginning(content: bytes) -> str:
     return f"a {other} image" if other else f"not a readable image (it begins with {content[:8]!r})"
 
 
-_BYTES_A_PIXEL = 8  # four colours of 16 bits: what no format exceeds by more than its header
-_HEADER = 1 << 24  # thumbnails and colour profiles, too
+_BYTES_A_PIXEL = 8  # four colours of 16 bits, which no format exceeds except for its header
+_HEADER = 1 << 24  # includes thumbnails and colour profiles
 
 
 def read_image(path: str | Path, *, max_megapixels: float = MAX_MEGAPIXELS, whole: bool = False) -> UprightImage:
-    """Reads an image as it is stored and sent; `upright_image` says what is changed and what is refused.
+    """Read an image in the form to be stored and sent; see `upright_image` for changes and rejections.
 
     Args:
-        path: of a JPEG, PNG, GIF or BMP file.
-        max_megapixels: most pixels, in millions.
-        whole: decode all of it, to find out whether it is sound; for files that were not checked before.
+        path: path of a JPEG, PNG, GIF or BMP file.
+        max_megapixels: maximum number of pixels, in millions.
+        whole: whether to decode all of it to detect damage; for files not checked before.
 
     Raises:
-        DataError: no such file, or it is refused; names the file.
+        DataError: no such file, or the image is rejected; names the file.
         ConfigError: Pillow is not installed.
     """
     most = int(max_megapixels * 1e6) * _BYTES_A_PIXEL + _HEADER
@@ -219,17 +219,16 @@ def read_image(path: str | Path, *, max_megapixels: float = MAX_MEGAPIXELS, whol
 
 
 def opened(values: Any) -> Any:
-    """Opens the files that values name.
+    """Replace paths among values by the contents of the image files.
 
     Args:
-        values: some of `Instances.values`, an array `[n, ...]`, or a dictionary of them; paths among objects are those
-            of images.
+        values: rows of `Instances.values`, an array `[n, ...]` or a dictionary of them; paths among objects are images.
 
     Returns:
-        The same with the bytes of each image for its path; an array without paths itself.
+        The values with the bytes of each image instead of its path; arrays without paths are returned unchanged.
 
     Raises:
-        DataError: an image that cannot be read; names the file.
+        DataError: an unreadable image; names the file.
     """
     if isinstance(values, dict):
         return {name: opened(column) for name, column in values.items()}

@@ -1,4 +1,4 @@
-"""Feature vectors: a column of lists, or a column a feature."""
+"""Feature vectors: a column of lists, or one column per feature."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
 
 
 def vector_reader(table: Table, name: str) -> Callable[[Table], np.ndarray]:
-    """What reads a column of lists, of a part of the table, as float32 [n, D]: D is the length of most lists.
+    """Return a function that reads a column of lists of part of a table as float32 [n, D]; D is the most common length.
 
     Raises:
         DataError: the column is not one of lists of numbers, or most are empty.
@@ -41,7 +41,7 @@ def vector_reader(table: Table, name: str) -> Callable[[Table], np.ndarray]:
     for part in table.parts():
         lengths, times = np.unique(_lengths(part.columns[name].drop_null()), return_counts=True)
         counts.update(dict(zip(lengths.tolist(), times.tolist(), strict=True)))
-    # of two lengths that are as frequent the shorter one
+    # in a tie, the shorter length
     common = min(counts, key=lambda length: (-counts[length], length), default=0)
 
     def vectors(part: Table) -> np.ndarray:
@@ -53,7 +53,7 @@ def vector_reader(table: Table, name: str) -> Callable[[Table], np.ndarray]:
 
 
 def _lengths(column: pa.Array) -> np.ndarray:
-    """Of lists, int64 [N]."""
+    """Lengths of lists, int64 [N]."""
     if pa.types.is_fixed_size_list(column.type):
         return np.full(len(column), column.type.list_size)
     return pc.list_value_length(column).to_numpy(zero_copy_only=False)
@@ -75,7 +75,7 @@ def _check_finite(table: Table, matrix: np.ndarray, names: Sequence[str]) -> Non
 
 
 def _matrix_of_lists(table: Table, name: str, common: int) -> np.ndarray:
-    """Lists of one length as float32 [N, D]."""
+    """Lists of equal length as float32 [N, D]."""
     column = table.columns[name]
     missing = column.is_null().to_numpy(zero_copy_only=False)
     table.refuse(name, missing, "is empty. Give a list of numbers.", [None] * len(column))
@@ -88,7 +88,7 @@ def _matrix_of_lists(table: Table, name: str, common: int) -> np.ndarray:
 
 
 def _numeric(table: Table, name: str) -> np.ndarray:
-    """A feature column, float32 [N]; NaN where there is nothing."""
+    """A feature column, float32 [N]; NaN where empty."""
     column = decoded(table.columns[name])
     if is_number(column.type):
         return _floats(column)
@@ -101,23 +101,23 @@ def _numeric(table: Table, name: str) -> np.ndarray:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether it is one of numbers or truth values."""
+    """Whether a type is numeric or boolean."""
     types = pa.types
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether it is one of lists."""
+    """Whether a type is a list."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether it is one of strings."""
+    """Whether a type is a string."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def numbers_in(column: pa.Array) -> np.ndarray:
-    """Numbers of Arrow's own types, [N], NaN where missing."""
+    """Numbers of a numeric Arrow column, [N], NaN where missing."""
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif pa.types.is_decimal(column.type):

@@ -13,15 +13,15 @@ from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Record, as_list, id_text, label_texts, span_of
 
-_FLAT = ".responses"  # of a flat record: QUESTION.responses, with the same ending in .users and .status
-_OLD = "annotation"  # the one question of datasets before feedback datasets
+_FLAT = ".responses"  # in flat records: QUESTION.responses, similarly .users and .status
+_OLD = "annotation"  # the only question of datasets before feedback datasets
 _COUNTED = ("submitted", "Validated", None)  # status of responses
-_LIST = ("label", "start", "end")  # of a span, as the older datasets have it
+_LIST = ("label", "start", "end")  # of a span in older datasets
 _NO_USER = "is missing. Export the responses with their users."
 _NOT_DATA = ("id", "external_id", "_server_id", "status", "metadata", "vectors", "suggestions", "inserted_at",
              "updated_at")  # fmt: skip
 
-# A response: who gave it, its status, and its value
+# A response: user, status and value
 _Response = tuple[Any, Any, Any]
 
 
@@ -63,7 +63,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
 
 
 def _pairs(entry: Mapping[str, Any], question: str, columns: Mapping[str, str]) -> Record:
-    """What annotators preferred: each option of a ranking to all that follow it."""
+    """Preferences of annotators: each option of a ranking over all that follow it."""
     record = _record(entry)
     if columns.get("task", "value") != "value":
         known = Setting("columns", {"task": "value"})
@@ -76,7 +76,7 @@ def _pairs(entry: Mapping[str, Any], question: str, columns: Mapping[str, str]) 
 
 
 def _tiers(key: str, value: Any) -> list[list[str]]:
-    """The options of a ranking, the best first; those of one rank together."""
+    """The options of a ranking by rank, best first."""
     tiers: dict[Any, list[str]] = {}
     for place, option in enumerate(as_list(value)):
         name, rank = (option.get("value"), option.get("rank")) if isinstance(option, dict) else (option, place)
@@ -96,7 +96,7 @@ def _record(entry: Mapping[str, Any]) -> Record:
 
 
 def _answers(entry: Mapping[str, Any], question: str, record: Record) -> Iterator[tuple[str, str, Any]]:
-    """Key, annotator and value of each response that counts; the record gets what is left out."""
+    """Yield key, annotator and value of each valid response; others are noted in the record."""
     for own, key, (who, status, value) in _responses(entry):
         if own == question and status in _COUNTED:
             yield key, id_text(f"{key} (user)", who, _NO_USER), _rows(value)
@@ -105,16 +105,16 @@ def _answers(entry: Mapping[str, Any], question: str, record: Record) -> Iterato
 
 
 def _responses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, _Response]]:
-    """Question, key and response, of any of the forms of a record."""
+    """Yield question, key and response from any form of record."""
     nested = entry.get("responses")
     if isinstance(nested, dict):  # Argilla 2: question -> list of responses
         for question, responses in nested.items():
             yield from _of_dicts(question, f"responses.{question}", responses)
-    elif isinstance(nested, list):  # Argilla 1: one object a user, with the values of all questions
+    elif isinstance(nested, list):  # Argilla 1: one object per user, with the values of all questions
         for place, response in enumerate(nested):
             values = response.get("values") if isinstance(response, dict) else None
             if values is None and isinstance(response, dict) and response.get("status") not in _COUNTED:
-                continue  # one that was discarded before anything was answered
+                continue  # discarded before anything was answered
             if not isinstance(values, dict):
                 raise BadValue(f"responses[{place}]", response, "is not a response with values.")
             for question, value in values.items():
@@ -133,7 +133,7 @@ def _responses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, _Response]]
             statuses = statuses or [None] * len(values)
             question = column.removesuffix(_FLAT)
             yield from ((question, column, row) for row in zip(users, statuses, values, strict=True))
-        elif _is_responses(values):  # of a feedback dataset as a table
+        elif _is_responses(values):  # a feedback dataset as a table
             yield from _of_dicts(column, column, _rows(values))
 
 
@@ -147,7 +147,7 @@ def _of_dicts(question: str, key: str, responses: Any) -> Iterator[tuple[str, st
 
 
 def _rows(values: Any) -> Any:
-    """The parts of a value, where it is one object with a list for each key, as the library datasets writes them."""
+    """Split a value that is an object with one list per key, as written by the library `datasets`."""
     lists = [*values.values()] if isinstance(values, dict) else []
     if not lists or not all(isinstance(column, list) and len(column) == len(lists[0]) for column in lists):
         return values
@@ -163,7 +163,7 @@ def _is_responses(values: Any) -> bool:
 
 
 def _data(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What annotators saw: the fields, or the columns of a flat record that are nothing else."""
+    """What annotators saw: the fields, or the remaining columns of a flat record."""
     for name in ("fields", "inputs"):
         if isinstance(entry.get(name), dict) and entry[name]:
             return entry[name]
@@ -176,7 +176,7 @@ def _data(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ends(name: str) -> set[str]:
-    """The parts of a column's name after the first dot, each with its dot."""
+    """Parts of a column's name after the first dot, each with its dot."""
     return {f".{part}" for part in name.split(".")[1:]} | ({".suggestion"} if "-suggestion" in name else set())
 
 

@@ -1,4 +1,4 @@
-"""brat: a folder for each annotator, with a text file and a file of annotations (.ann) for each document.
+"""brat: one folder per annotator, with a text file and a file of annotations (.ann) per document.
 
 The format: https://brat.nlplab.org/standoff.html. Relations, events, attributes and notes are left out.
 """

@@ -1,7 +1,10 @@
-"""COCO: categories and regions of images, one file an annotator; or one file, whose annotations say their `annotator`.
+"""COCO: categories and regions of images, one file per annotator; or one file whose annotations have an `annotator`.
 
-In one file the field `annotators` of an image names who saw it, also without marking anything. Keypoints are points.
-The format: https://cocodataset.org/#format-data, as CVAT writes it: https://docs.cvat.ai/docs/dataset_management/formats/format-coco/.
+In one file, the field `annotators` of an image names those who saw it, even if they marked nothing. Keypoints are
+points.
+
+The format: https://cocodataset.org/#format-data, as written by CVAT:
+https://docs.cvat.ai/docs/dataset_management/formats/format-coco/.
 """
 
 import warnings
@@ -21,13 +24,13 @@ _PARTS = ("images", "annotations", "categories")
 
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """Images with their places in the list, each with its annotations."""
+    """Yield images with their positions in the list, each with its annotations."""
     entries = [entry for _, entry in islice(json_records(file), 2)]
     if not entries:
         raise DataError(f"{file.name}: holds no entries of COCO. {_MENU}")
     entry = entries[0]
     if not isinstance(entry, dict) or not all(isinstance(entry.get(part), list) for part in _PARTS):
-        yield 1, entry  # of another platform, or of none
+        yield 1, entry  # from another platform, or none
         return
     if len(entries) > 1:
         raise DataError(f"{file.name}: holds more than one object. Write each export into a file of its own.")
@@ -53,7 +56,7 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
             if type(where.get(key)) is not int or where[key] not in known:
                 reason = f"is the id of no {'image' if known is images else 'category'} of the file."
                 yield place, BadRow(file.name, place, f"annotations.{key}", shown(where.get(key)), reason)
-                if known is names:  # a region that cannot be read, so that its image is not taken for an empty one
+                if known is names:  # an unreadable region, so that its image does not count as empty
                     images_by_id[where["image_id"]]["marked"].setdefault(str(where.get("annotator", "")), []).append({})
                 break
         else:
@@ -84,14 +87,14 @@ def _by_id(file: ExportFile, part: str, values: list[Any], name: str) -> dict[in
 
 
 def regions_of(annotation: dict[str, Any], category: dict[str, Any]) -> list[dict[str, Any]]:
-    """The regions of an annotation: its keypoints, and its mask or polygons; or its box.
+    """Regions of an annotation: its keypoints, and its mask or polygons; or its box.
 
-    A keypoint that was marked is a point of the class "category.name"; "category" where it is called so itself. Where
-    none was marked, and there is no box with an area, nothing is.
+    A marked keypoint is a point of the class "category.name", or "category" if both are the same. Without marked
+    keypoints and a box with an area, there is no region.
     """
     about = {"category": category["name"], "category_id": annotation["category_id"]}
     shape, label, points = annotation.get("segmentation"), category["name"], list[dict[str, Any]]()
-    shape = None if shape == [[]] else shape  # as some tools write it for a box
+    shape = None if shape == [[]] else shape  # written by some tools for a box
     keypoints, names = (
         each if isinstance(each := entry.get("keypoints"), list) else [] for entry in (annotation, category)
     )

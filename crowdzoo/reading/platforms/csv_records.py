@@ -14,12 +14,12 @@ _SEPARATORS = ",\t;"
 
 
 def csv_records(file: ExportFile) -> Iterator[tuple[int, dict[str, str] | BadRow]]:
-    """Rows of a file with their first lines, column -> value without white space around it; blank rows are passed over.
+    """Yield the first line of each row, and column -> stripped value; blank rows are ignored.
 
-    The separator is that of the file, or the one of comma, tab and semicolon that the header has most of.
+    The separator is that of the file, or the most frequent of comma, tab and semicolon in the header.
 
     Raises:
-        DataError: the file is empty, a column is there twice, a quote is never closed, a line is too long.
+        DataError: an empty file, a duplicate column, a quote that is never closed, or a line that is too long.
     """
     with file.text() as stream:
         lines = _lines(file, stream)
@@ -34,7 +34,7 @@ def csv_records(file: ExportFile) -> Iterator[tuple[int, dict[str, str] | BadRow
             try:
                 row = next(rows, None)
             except csv.Error as error:
-                raise DataError(f"{file.name}, row {line}: cannot be taken apart: {error}. Export it again.") from None
+                raise DataError(f"{file.name}, row {line}: cannot be parsed: {error}. Export it again.") from None
             if row is None:
                 break
             if not header:
@@ -49,7 +49,7 @@ def _lines(file: ExportFile, stream: IO[bytes]) -> Iterator[str]:
         number += 1
         if len(line) >= LONGEST_LINE:
             raise DataError(f"{file.name}, row {number}: the line is longer than {LONGEST_LINE >> 20} MiB.")
-        # what is not UTF-8, or NUL, is found in its row; before Python 3.11 the csv module takes no NUL
+        # invalid UTF-8 and NUL are found later, in their row; before Python 3.11, the csv module rejects NUL
         yield line.decode("utf-8", "surrogateescape").replace("\0", "\udc00")
 
 
@@ -71,6 +71,6 @@ def _row(file: ExportFile, line: int, header: list[str], row: list[str]) -> dict
     if not is_text("".join(row)):
         return BadRow(file.name, line, None, row_text, not_utf8())
     cells = [value.strip() for value in row]
-    if cells == header:  # of files that were joined
+    if cells == header:  # from concatenated files
         return BadRow(file.name, line, None, row_text, "repeats the names of the columns. Remove the line.")
     return dict(zip(header, cells, strict=True))

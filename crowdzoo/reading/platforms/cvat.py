@@ -1,4 +1,4 @@
-"""CVAT: tags and regions of images in its own XML, by the assignee of the job or the task, or one file an annotator.
+"""CVAT: tags and regions of images in its XML, by the assignee of the job or the task, or one file per annotator.
 
 The format: https://docs.cvat.ai/docs/other/xml_format.
 """
@@ -26,7 +26,7 @@ _MENU = (
 
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """Images with the lines on which they begin."""
+    """Yield images with the lines on which they start."""
     images = _Images(file)
     with file.open() if file.encoding is None else file.text() as stream:
         while block := stream.read(_BLOCK):
@@ -35,7 +35,7 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
 
 
 class _Images:
-    """Images of a document, which is parsed in blocks. A document type is refused, and with it every entity."""
+    """Images of a document, which is parsed in blocks. Document types are rejected, and with them all entities."""
 
     def __init__(self, file: ExportFile):
         self.name = file.name
@@ -43,28 +43,28 @@ class _Images:
         self.image: dict[str, Any] | None = None
         self.tag: dict[str, Any] | None = None
         self.attribute: str | None = None
-        self.skeleton: str | None = None  # label of the open one, around its points
+        self.skeleton: str | None = None  # label of the open skeleton, around its points
         self.text: list[str] = []
-        self.path = ["", ""]  # elements around the one before the first image
-        self.ids: dict[str, str] = {}  # of the job, of the task
-        self.people: dict[tuple[str, str], str] = {}  # what, its id -> its assignee
-        self.parser = expat.ParserCreate(None if file.encoding is None else "utf-8")  # else what the document says
+        self.path = ["", ""]  # path of elements before the first image
+        self.ids: dict[str, str] = {}  # ids of job and task
+        self.people: dict[tuple[str, str], str] = {}  # element and id -> assignee
+        self.parser = expat.ParserCreate(None if file.encoding is None else "utf-8")  # else that of the document
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
         self.parser.CharacterDataHandler = self.text.append
         self.parser.StartDoctypeDeclHandler = self.doctype
 
     def read(self, block: bytes, final: bool = False) -> list[tuple[int, dict[str, Any] | BadRow]]:
-        """The images that end in a block."""
+        """Images that end in a block."""
         self.found = []
         try:
             self.parser.Parse(block, final)
         except expat.ExpatError as error:
             reason = expat.ErrorString(error.code)
             raise DataError(f"{self.name}, row {error.lineno}: is not XML: {reason}. Export it again.") from None
-        except CrowdzooError:  # which is a ValueError
+        except CrowdzooError:  # may be a ValueError
             raise
-        except (ValueError, LookupError) as error:  # an encoding that Python does not know
+        except (ValueError, LookupError) as error:  # an encoding unknown to Python
             raise DataError(f"{self.name}: cannot be decoded ({error}). Export it again.") from None
         return self.found
 
@@ -129,7 +129,7 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
 
 
 def _drawn(shapes: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Shapes, with an element for each of the points that were drawn as one."""
+    """Yield shapes, with points that were drawn together as separate elements."""
     for element, has in shapes:
         if element == "points":
             yield from ((element, {**has, "points": point}) for point in has.get("points", "").split(";"))
@@ -138,7 +138,7 @@ def _drawn(shapes: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[tuple[st
 
 
 def _region(size: Sequence[int], shape: tuple[str, Mapping[str, str]]) -> dict[str, Any]:
-    """A region of an element; boxes and ellipses are turned about their centres."""
+    """Convert an element to a region; boxes and ellipses are rotated about their centres."""
     element, has = shape
     with named(has.get("label"), dict(has)):
         drawn: dict[str, Any]

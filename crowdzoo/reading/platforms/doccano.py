@@ -1,4 +1,4 @@
-"""doccano: JSONL or JSON, one file a user in a zip archive.
+"""doccano: JSONL or JSON, one file per user in a zip archive.
 
 The formats: https://doccano.github.io/doccano/tutorial/ and backend/data_export/pipeline/examples.py of
 https://github.com/doccano/doccano.
@@ -13,7 +13,7 @@ from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_t
 _ANSWERS = ("label", "labels", "cats", "entities")
 _SHOWN = ("text", "data", "filename")
 _SPAN = ("start_offset", "end_offset", "label")
-_NOBODY = "unknown"  # the file of the examples that no user has annotated
+_NOBODY = "unknown"  # file of examples without annotations
 _NOT_DATA = (*_ANSWERS, "id", "annotations", "annotation_approver", "relations", "Comments", "comments", "meta")
 
 
@@ -44,7 +44,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     for place, value in enumerate(values):
         key = f"{question}[{place}]"
         who = file_annotator
-        if question == "annotations":  # of doccano before 1.0, with numbers of users and labels
+        if question == "annotations":  # doccano before 1.0, with numeric ids of users and labels
             if not isinstance(value, dict):
                 raise BadValue(key, value, "is not an object with label and user.")
             who = id_text(f"{key}.user", value.get("user", file_annotator), "is missing.")

@@ -1,4 +1,4 @@
-"""Export: what a labelling platform wrote, read entry by entry."""
+"""Export: export of a labelling platform, read entry by entry."""
 
 import os
 import re
@@ -43,10 +43,10 @@ _OWN = (
     LABEL_STUDIO, MTURK, SAGEMAKER, TOLOKA, PRODIGY, DOCCANO, ARGILLA, LABELBOX, POTATO, CVAT, COCO, BRAT, WEBANNO,
     PNG_MASKS, PANOPTES,
 )  # fmt: skip
-# one of a package that is no `Platform` has no suffixes, and is refused
+# a package's value that is not a `Platform` has no suffixes, and is rejected
 PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
 
-# Sort of a question -> what it is answered with, and the kind of labels that reads it
+# Sort of a question -> form of its answers, and the kind of labels that reads it
 _ANSWERS = {
     "class": ("classes", "classification"), "number": ("numbers", "regression"),
     "spans": ("spans of a text", "sequence"), "text": ("texts", "free-text"),
@@ -57,22 +57,22 @@ _TABLE = "Give a table of the images, with columns task and image, instead of th
 
 
 def _answers(sort: str) -> str:
-    """What a sort of question is answered with, and how that is read; "" for an unknown one."""
+    """Form of the answers to a sort of question, and how to read them; "" for an unknown sort."""
     what, kind = _ANSWERS.get(sort, ("", ""))
     return f"{what}, for {Setting('kind', kind)}" if kind else what
 
 
 class Export:
-    """An export of a labelling platform. Files are read entry by entry, and more than once.
+    """An export of a labelling platform. Files are read entry by entry, and several times.
 
     Args:
-        path: a file, a zip archive, or a folder of such.
+        path: a file, a zip archive, or a folder of these.
         platform: a name in `PLATFORMS`.
-        kind: of the labels.
-        field: name of the question that is meant; None where the export has only one of this kind. A `*` represents the
-            number of an item where an entry has several: `X*` with X1, X2 of a task each, whose columns of data such as
-            url1, url2 become url. Where an export has the answers of several groups, as of Zooniverse's workflows, the
-            group, and perhaps its version, precede the name: `10/T0`, `10.16/T0`.
+        kind: kind of the labels.
+        field: name of the question; may be None if the export has only one of this kind. A `*` stands for the number of
+            an item if entries have several: `X*` reads X1, X2 as separate tasks, whose data columns such as url1, url2
+            become url. If an export contains several groups, such as Zooniverse's workflows, the group, optionally with
+            its version, precedes the name: `10/T0`, `10.16/T0`.
         image: name a task after the file of its image, without its ending: the column of the image, or True to find
             it. None keeps the platform's own names.
         layout: encoding of its text, separator between the values of CSV, and for preferences the columns, which name
@@ -80,13 +80,13 @@ class Export:
 
     Attributes:
         name: the path, for messages.
-        files: those of the export.
-        left_out: what was passed over in the last walk through the entries -> how often.
-        empty: the answers without a label, likewise.
+        files: files of the export.
+        left_out: descriptions of entries skipped in the last iteration -> counts.
+        empty: the same for answers without a label.
 
     Raises:
-        ConfigError: an unknown platform; an encoding or a separator of files that have none.
-        DataError: no such file, or no file of such an ending.
+        ConfigError: an unknown platform, or an encoding or separator for files that have none.
+        DataError: no such file, or no file with a suffix of the platform.
     """
 
     def __init__(
@@ -111,8 +111,8 @@ class Export:
         if self.pairs and self.platform.pairs is None:
             fix = "Write them as a table with the columns left, right, annotator, label (docs/platforms.md has code)."
             raise ConfigError(f"crowdzoo does not read preferences of {self.platform.title}. {fix}")
-        self._images: dict[str, set[str]] = {}  # name of an image -> ids of what the platform has under it
-        self._items: dict[str, str] = {}  # of an entry with several: number -> question
+        self._images: dict[str, set[str]] = {}  # name of an image -> the platform's ids for it
+        self._items: dict[str, str] = {}  # for entries with several items: number -> question
         self._field, self._image = field, image
         layout = layout or Layout()
         self._columns = layout.columns
@@ -131,11 +131,11 @@ class Export:
 
     @cached_property
     def question(self) -> str:
-        """Name of the question that is read.
+        """Name of the question to read.
 
         Raises:
-            ConfigError: the export does not have the field, or has several questions and no field was given.
-            DataError: the export has no entries, is of another platform, or has no question of this kind.
+            ConfigError: the export lacks the field, or has several questions and no field was given.
+            DataError: the export has no entries, is from another platform, or has no question of this kind.
         """
         of_groups: dict[str, dict[str, str]] = {}  # group of entries -> question -> sort
         bad: list[BadRow] = []
@@ -182,10 +182,10 @@ class Export:
         return "" if self.platform.group is None else self.platform.group(entry)
 
     def _of_one_group(self, of_groups: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-        """The questions of the group that is meant, in all its versions or in one, and their sorts.
+        """Questions of the selected group, in all its versions or in one, with their sorts.
 
         Raises:
-            ConfigError: several groups may be meant.
+            ConfigError: the group is ambiguous.
         """
         if self.platform.group is None:
             return dict(of_groups.get("", {}))
@@ -273,22 +273,22 @@ class Export:
         return wanted.get(True, "classes or numbers")
 
     def _reads(self, sort: str) -> bool:
-        """Whether a question of a sort can be read, if it is named."""
+        """Whether a question of a sort can be read if it is named."""
         if self.spans or self.pairs:
             return sort in self._sorts
         return sort not in ("spans", "ranking", "linked") and (sort != "regions" or self.regions)
 
     @cached_property
     def image(self) -> str | None:
-        """The column of the images that tasks are named after; None where they have the platform's own names.
+        """Column of the images that tasks are named after; None if tasks have the platform's names.
 
         Raises:
-            ConfigError: the export has no such column, or none or several that may be it.
-            DataError: as `question`.
+            ConfigError: the export lacks the column, or has no or several candidates.
+            DataError: see `question`.
         """
         if not self._image:
             return None
-        values: dict[str, list[str]] = {}  # of each column, those that are not images
+        values: dict[str, list[str]] = {}  # values of each column that are not images
         for record in self._records():
             if not isinstance(record, BadRow):
                 for name, value in record.data.items():
@@ -320,21 +320,21 @@ class Export:
         )
 
     def records(self) -> Iterator[Record | BadRow]:
-        """Walks through the entries; see `image` for the names of tasks.
+        """Iterate over the entries; see `image` for the names of tasks.
 
         Yields:
-            What an entry says, or what is wrong with it: also that its image has the file name of another one, as both
-            would be one task. Rows of `Record` count over all files.
+            The record of an entry, or its problem, which includes an image with the file name of another one, as both
+            would be the same task. Rows of `Record` count over all files.
 
         Raises:
-            ConfigError, DataError: as `question`.
+            ConfigError, DataError: see `question`.
         """
         column, images = self.image, dict[str, str]()
         for record in self._records():
             yield record if column is None or isinstance(record, BadRow) else self._named(record, column, images)
 
     def _named(self, record: Record, column: str, images: dict[str, str]) -> Record | BadRow:
-        """The record with the name of its image for its task; `images`, task -> image, gets it."""
+        """Name the record's task after its image; updates `images`, task -> image."""
         value = str(record.data.get(column) or "")
         task, reason = task_of_picture(value), "names no image. Fill it in."
         if task:
@@ -349,7 +349,7 @@ class Export:
         return BadRow(self.name, record.row, self.platform.column("data", column), shown(value), reason)
 
     def _records(self) -> Iterator[Record | BadRow]:
-        """The entries with the platform's own names of tasks."""
+        """Yield the entries with the platform's names of tasks."""
         question, start, sizes = self.question, 0, dict[str, Any]()
         self.left_out.clear()
         self.empty.clear()
@@ -387,12 +387,12 @@ class Export:
             start += number
 
     def warn_of(self, left_out: Mapping[str, int]) -> None:
-        """Warns of what was passed over, with counts."""
+        """Warn of skipped contents, with counts."""
         if left_out:
             warnings.warn(f"{self.name}: left out: {counted(left_out)}", UserWarning, stacklevel=3)
 
     def _other(self, file: ExportFile) -> str:
-        """The end of a message: of which platform a file is, or what to choose."""
+        """End of a message: the platform that a file seems to be from, or what to choose."""
         for other in PLATFORMS.values():
             if other is not self.platform and _looks_like(file, other):
                 return f"It looks like an export of {other.title}: write {Setting('platform', other.name)}."
@@ -400,12 +400,12 @@ class Export:
 
 
 def counted(left_out: Mapping[str, int]) -> str:
-    """What was passed over, and how often, for messages."""
+    """Format skipped contents and counts for messages."""
     return "; ".join(f"{what}: {count:,}" for what, count in left_out.items())
 
 
 def _of_item(data: Mapping[str, Any], item: str, items: Mapping[str, str]) -> dict[str, Any]:
-    """What annotators saw of one item, without its number in the names of columns, and of all."""
+    """Data of one item, without its number in column names, and data shared by all items."""
     names = {name.removesuffix(item): name for name in data if name.endswith(item)}
     own = {base: data[name] for base, name in names.items() if all(f"{base}{other}" in data for other in items)}
     siblings = {f"{base}{other}" for base in own for other in items}
@@ -419,13 +419,13 @@ def _bad_row(file: ExportFile, number: int, bad: BadValue) -> BadRow:
 def _looks_like(file: ExportFile, platform: Platform) -> bool:
     try:
         entry: Any = next((entry for _, entry in platform.records(file) if not isinstance(entry, BadRow)), None)
-    except (ConfigError, DataError):  # of another format, a folder
+    except (ConfigError, DataError):  # another format, or a folder
         return False
     return entry is not None and platform.is_own(entry)
 
 
 def platform_of(path: str | os.PathLike[str]) -> str | None:
-    """Name of the platform whose export a file, an archive or a folder looks like; None of none."""
+    """Name of the platform whose export a file, an archive or a folder looks like; None if none."""
     for name, platform in PLATFORMS.items():
         files = export_files(path, platform.suffixes)
         if files and _looks_like(files[0], platform):
@@ -437,18 +437,18 @@ _ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 
 
 def is_picture(value: str) -> bool:
-    """Whether a value is the path or the URL of an image, by its ending."""
+    """Whether a value is the path or URL of an image, by its suffix."""
     return _file_name(value).suffix.lower() in _ENDINGS
 
 
 def task_of_picture(value: str) -> str:
-    """Name of the file that a path or a URL ends in, without the ending of images."""
+    """File name of a path or URL, without the suffix of images."""
     name = _file_name(value)
     return name.stem if is_picture(value) else name.name
 
 
 def place_of_picture(value: str) -> str:
-    """The path or the URL without what follows a question mark, such as a signature that differs from row to row."""
+    """A path or URL without its query, such as a signature that differs between rows."""
     return value.partition("?")[0]
 
 
@@ -456,6 +456,6 @@ def _file_name(value: str) -> PurePosixPath:
     path = place_of_picture(value)
     try:
         path = unquote(urlsplit(path).path) if "://" in path else path
-    except ValueError:  # no URL after all
+    except ValueError:  # not a URL
         path = value
     return PurePosixPath(PurePosixPath(path.replace("\\", "/")).name)

@@ -1,4 +1,4 @@
-"""ExportFile: one file of an export, also inside an archive."""
+"""ExportFile: a file of an export, possibly inside an archive."""
 
 import lzma
 import os
@@ -17,16 +17,16 @@ from crowdzoo.files.utf8_blocks import utf8_file
 
 @dataclass(frozen=True)
 class ExportFile:
-    """One file of an export.
+    """A file of an export.
 
     Attributes:
-        path: path of the file, or of the zip archive that it is in.
+        path: path of the file, or of its zip archive.
         member: name in the archive, or None.
-        encoding: of its text; None: UTF-8, or what a byte order mark says.
-        separator: between the values of CSV; None: what the header shows.
-        annotator: who annotated it, where the export itself does not say: its name, as far as it differs from those of
-            the other files.
-        archive: the open archive that it is in, which all its files share, or None.
+        encoding: encoding of its text; None: UTF-8, or that of a byte order mark.
+        separator: separator of values in CSV; None: determined from the header.
+        annotator: annotator to use if the export does not name one: the part of the file's name that differs from those
+            of the other files.
+        archive: the open archive, shared by all its files, or None.
     """
 
     path: Path
@@ -42,14 +42,14 @@ class ExportFile:
         return os.fspath(self.path) if self.member is None else f"{self.path}/{self.member}"
 
     def sibling(self, suffix: str) -> "ExportFile":
-        """The file next to it, also in an archive, that has the same name with another ending."""
+        """The file next to it, also in an archive, with the same name and another suffix."""
         if self.member is None:
             return replace(self, path=self.path.with_suffix(suffix))
         return replace(self, member=str(PurePosixPath(self.member).with_suffix(suffix)))
 
     @contextmanager
     def text(self) -> Iterator[IO[bytes]]:
-        """The file's bytes as UTF-8 without a byte order mark; raises what `open` and `utf8_blocks` do."""
+        """The file's bytes as UTF-8 without a byte order mark; for errors see `open` and `utf8_blocks`."""
         with self.open() as stream:
             yield utf8_file(stream, self.name, self.encoding)
 
@@ -58,7 +58,7 @@ class ExportFile:
         """The file's bytes, unpacked.
 
         Raises:
-            DataError: as `open_regular`; a damaged or encrypted archive, or one without the file.
+            DataError: see `open_regular`; or a damaged or encrypted archive, or one without the file.
         """
         if self.member is None or self.archive is None:
             with open_regular(self.path, unzip=False) as stream:
@@ -73,14 +73,14 @@ class ExportFile:
 
 
 def export_files(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> list[ExportFile]:
-    """The files of an export.
+    """Find the files of an export.
 
     Args:
-        path: a file, a zip archive, or a folder of such, which is searched with its subfolders.
-        suffixes: endings of files that count, without .gz.
+        path: a file, a zip archive, or a folder of these, which is searched with its subfolders.
+        suffixes: suffixes of files to find, without .gz.
 
     Returns:
-        Files in the order of their names; none where no name ends so.
+        Files in the order of their names; empty if there are none with these suffixes.
 
     Raises:
         DataError: no such file, or a damaged archive.
@@ -119,14 +119,14 @@ def _archive_errors(path: Path) -> Iterator[None]:
         yield
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
         raise DataError(f"{path}: not a sound zip archive ({error}). Download it again.") from None
-    except (NotImplementedError, RuntimeError) as error:  # a method of compression, a password
+    except (NotImplementedError, RuntimeError) as error:  # unsupported compression, or a password
         raise DataError(f"{path}: the archive cannot be unpacked ({error}). Unpack it into a folder.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 def _parts(file: ExportFile, root: Path) -> list[str]:
-    """A file's place below a folder, without endings; an archive is a folder."""
+    """Parts of a file's path below a folder, without suffixes; archives count as folders."""
     place = PurePosixPath(*file.path.relative_to(root).parts)
     if file.member is None:
         place = place.with_name(place.name.removesuffix(".gz"))
@@ -136,7 +136,7 @@ def _parts(file: ExportFile, root: Path) -> list[str]:
 
 
 def _differences(parts: list[list[str]]) -> list[str]:
-    """Names of files: their parts without those at either end that all have in common."""
+    """Names of files: their parts without common ones at either end."""
     if len(parts) < 2:
         return [path[-1] for path in parts]
     shortest = min(map(len, parts))

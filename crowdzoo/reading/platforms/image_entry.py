@@ -1,4 +1,4 @@
-"""Entries of CVAT and COCO alike: an image, its tags, and the shapes that were drawn on it."""
+"""Entries shared by CVAT and COCO: an image, its tags, and the shapes drawn on it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,15 +14,15 @@ _USUAL = ("occluded", "rotation")  # attributes that tools add
 def is_image_entry(entry: Mapping[str, Any]) -> bool:
     """Whether an entry is `{"image": name, "tags": [{"label": ..., "attributes": {...}}, ...], "shapes": number, ...}`.
 
-    It has the `size` of the image, and `marked`: annotator ("": of the file) -> regions; `attributes`: how many of
-    shapes there are; `left_out`: what else of shapes is not read; and `of`, what tells images of one name apart, or "".
-    A tag may have its `annotator`.
+    It has the `size` of the image; `marked`: annotator ("": that of the file) -> regions; `attributes`: number of
+    attributes of shapes; `left_out`: other contents of shapes that are not read; and `of`, which distinguishes images
+    of the same name, or "". A tag may have an `annotator`.
     """
     return {"image", "tags", "shapes", "of"} <= set(entry)
 
 
 def image_questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The label, and the attributes, of all tags or of a label's, which are chosen only where they are named."""
+    """Yield the label, and the attributes of all tags or of one label, which are read only if named."""
     for tag in entry["tags"]:
         yield LABEL, "class"
         for name in tag["attributes"]:
@@ -30,7 +30,7 @@ def image_questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def read_image(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
-    """What annotators say of an image; one label is counted once, however often it is there."""
+    """Record of an image's labels; repeated labels count once."""
     record, empty = _record(entry), f"images without {'a tag' if question == LABEL else repr(question)}"
     record.left_out = ["boxes, polygons and other shapes"] * entry["shapes"]
     if question == LABEL:
@@ -48,7 +48,7 @@ def _label(tag: Mapping[str, Any], question: str) -> str | None:
 
 
 def image_regions(entry: Mapping[str, Any], question: str) -> Marked:
-    """What annotators marked on an image."""
+    """Regions that annotators marked on an image."""
     record = _record(entry)
     num_unusual = sum(name not in _USUAL for tag in entry["tags"] for name in tag["attributes"])
     record.left_out = ["attributes"] * (entry["attributes"] + num_unusual) + entry["left_out"]

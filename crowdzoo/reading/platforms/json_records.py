@@ -1,4 +1,4 @@
-"""Entries of an export in JSON: a list, an object a line, or one object alone."""
+"""Entries of an export in JSON: a list, one object per line, or a single object."""
 
 import json
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from crowdzoo.files.json import EncodingError, JsonError, parse_json
 from crowdzoo.files.text import LONGEST_LINE, not_utf8, readable
 from crowdzoo.reading.platforms.export_file import ExportFile
 
-MOST_BYTES = 1 << 30  # of a file that is one JSON value; lines are read one by one and have no such limit
+MOST_BYTES = 1 << 30  # of a file with one JSON value; JSON lines have no such limit
 
 
 def json_records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """Objects of a JSON file with their numbers from 1, of JSON lines with their lines.
+    """Yield objects of a JSON file with their numbers from 1, or of JSON lines with line numbers.
 
     Raises:
-        DataError: the file is empty, is not JSON, or is one JSON value of more than MOST_BYTES.
+        DataError: the file is empty, not JSON, or a single JSON value of more than MOST_BYTES.
     """
     with file.text() as stream:
         number, line = 1, stream.readline(LONGEST_LINE)
@@ -29,9 +29,9 @@ def json_records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRo
             first = None if is_whole else parse_json(line, constants=True)
         except JsonError as error:
             first = None
-            if line.rstrip().endswith(b"}"):  # a line, but a bad one
+            if line.rstrip().endswith(b"}"):  # a bad line
                 first = _bad_line(file, number, line, error)
-        if first is None:  # a list, or one object over many lines
+        if first is None:  # a list, or an object over several lines
             yield from _whole(file, line + stream.read(MOST_BYTES), number - 1)
             return
         yield number, _object(file, number, first)
@@ -48,7 +48,7 @@ def _line(file: ExportFile, stream: IO[bytes], number: int) -> bytes:
 
 
 def _whole(file: ExportFile, content: bytes, skipped: int) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """The entries of a file that is one JSON value."""
+    """Entries of a file with one JSON value."""
     if len(content) >= MOST_BYTES:
         raise DataError(f"{file.name}: more than {MOST_BYTES >> 30} GiB of JSON. Export it in parts, into one folder.")
     try:

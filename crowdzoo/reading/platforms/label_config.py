@@ -1,4 +1,4 @@
-"""read_label_config: what a labelling configuration of Label Studio asks."""
+"""read_label_config: reads the questions of a labelling configuration of Label Studio."""
 
 import re
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ _KINDS = {
     **dict.fromkeys(("pairwise", "ranker"), "preference"), "textarea": "free-text",
     **dict.fromkeys(("labels", "hypertextlabels", "paragraphlabels"), "sequence"),
 }  # fmt: skip
-TEXTS = {"text", "hypertext", "paragraphs"}  # tags of objects, in small letters
+TEXTS = {"text", "hypertext", "paragraphs"}  # tags of objects, in lower case
 _SHAPES = ("rectangle", "polygon", "ellipse", "brush", "bitmask", "keypoint")
-_MARKING = ("choices", "taxonomy", "labels")  # their kind is that of what they mark
+_MARKING = ("choices", "taxonomy", "labels")  # their kind depends on what they mark
 _CLASSES = ("choice", "label", "bucket")
-_KEY = re.compile(r"\$([\w\[\].{}]+)")  # of the data of a task
+_KEY = re.compile(r"\$([\w\[\].{}]+)")  # a key in the data of a task
 _FIX = "Copy it again from Settings, Labeling Interface, Code."
 
 
@@ -26,16 +26,16 @@ class Control:
     """A control tag of a labelling configuration: one question to annotators.
 
     Attributes:
-        name: of the question, `from_name` in its results.
-        tag: as the configuration writes it, such as "Choices".
-        kind: the kind of its labels, as `--kind` takes it; None where crowdzoo does not read them.
-        classes: values as results store them, an alias in place of its value, paths of a taxonomy as "a / b" ("a/b"
-            where it labels spans), names of buckets; empty where answers are free or come from the data of tasks.
-        to_name: names of the objects that it is about.
-        objects: tags of these objects, such as "Text".
-        data_keys: keys of the data of a task that these objects show: "text" of `$text`.
+        name: name of the question, `from_name` in its results.
+        tag: tag in the configuration, such as "Choices".
+        kind: kind of its labels, as for `--kind`; None if crowdzoo does not read them.
+        classes: values as stored in results: aliases replace values, paths of a taxonomy are "a / b" ("a/b" if it
+            labels spans), and buckets have their names; empty if answers are free or come from the data of tasks.
+        to_name: names of its objects.
+        objects: tags of its objects, such as "Text".
+        data_keys: keys of the data of a task that its objects show: "text" for `$text`.
         multiple: whether an answer may have several classes.
-        limits: the lowest and the highest number; None where there is no limit.
+        limits: lowest and highest number, None without a limit.
     """
 
     name: str
@@ -50,13 +50,13 @@ class Control:
 
 
 def read_label_config(xml: str) -> tuple[Control, ...]:
-    """The controls of a labelling configuration, in its order.
+    """Read the controls of a labelling configuration, in its order.
 
     Args:
-        xml: the configuration, `label_config` of a project.
+        xml: the configuration, which is `label_config` of a project.
 
     Raises:
-        DataError: it is not XML, or has a document type, and with it entities.
+        DataError: not XML, or with a document type, which allows entities.
 
     Source:
         https://labelstud.io/tags.
@@ -80,12 +80,12 @@ def read_label_config(xml: str) -> tuple[Control, ...]:
 
 
 class _Config:
-    """Elements of a configuration, whose names and attributes Label Studio reads in any case."""
+    """Elements of a configuration; Label Studio ignores the case of names and attributes."""
 
     def __init__(self) -> None:
         self.controls: list[tuple[str, Mapping[str, str]]] = []
-        self.objects: dict[str, tuple[str, str]] = {}  # name -> tag, and the value
-        self.classes: dict[str, dict[str, bool]] = {}  # control -> class -> whether it has others below it
+        self.objects: dict[str, tuple[str, str]] = {}  # name -> tag and value
+        self.classes: dict[str, dict[str, bool]] = {}  # control -> class -> whether it has subclasses
         self.path: list[tuple[str, Mapping[str, str]]] = []  # of open elements
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self.start
@@ -106,14 +106,14 @@ class _Config:
             self.objects[own["name"]] = (tag, own.get("value") or own.get("valuelist") or "")
 
     def add_class(self) -> None:
-        """Adds the class of the open element to the control around it."""
+        """Add the class of the open element to the control around it."""
         names: list[str] = []
         for tag, own in reversed(self.path):
             if tag.lower() in _CLASSES:
                 names.append(own.get("alias") or own.get("value") or own.get("name") or "")
             elif own.get("name") and own.get("toname"):
                 is_tree = tag.lower() == "taxonomy" or own.get("allownested") == "true"
-                joint = "/" if own.get("labeling") == "true" else " / "  # in labels of spans there is no white space
+                joint = "/" if own.get("labeling") == "true" else " / "  # labels of spans have no white space
                 paths = [joint.join(names[place:][::-1]) for place in range(len(names) if is_tree else 1)]
                 if all(names):
                     self.classes.setdefault(own["name"], {}).update(dict.fromkeys(paths[1:], True))
@@ -143,7 +143,7 @@ class _Config:
         )  # fmt: skip
 
     def marked(self, to_name: tuple[str, ...], objects: list[str]) -> str | None:
-        """The kind of what is marked on objects: spans of texts, regions of images, or something else."""
+        """Kind of marks on objects: spans of texts, regions of images, or None for others."""
         if objects and {*objects} <= TEXTS:
             return "sequence"
         shapes = [tag.lower().removesuffix("labels") for tag, own in self.controls if own["toname"] in to_name]

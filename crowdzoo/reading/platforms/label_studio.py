@@ -25,8 +25,8 @@ _SORTS = {
     "choices": "class", "taxonomy": "class", "pairwise": "pair", "rating": "number", "number": "number",
     "labels": "spans", "hypertextlabels": "spans", "paragraphlabels": "spans", "textarea": "text", "ranker": "ranking",
 }  # fmt: skip
-_KEYS = {"pairwise": "selected", "textarea": "text"}  # of their values, where it is not the type
-# Keys of values that are places in a sound, a series or a video, and of those that are places in an image
+_KEYS = {"pairwise": "selected", "textarea": "text"}  # key of the value, if different from the type
+# Keys of values with positions in audio, a time series or a video, and with positions in an image
 _IN_TIME, _IN_IMAGE = {"channel", "instant", "ranges", "sequence"}, {"x", "points", "rle", "imageDataURL", "vertices"}
 _LINK = re.compile(r"[a-z0-9+.-]+://\S+|/\S+", re.IGNORECASE)
 _SOUND = re.compile(r"\S+\.(aac|avi|flac|m4a|mkv|mov|mp3|mp4|ogg|opus|wav|webm)(\?\S*)?", re.IGNORECASE)
@@ -34,7 +34,7 @@ _AFTER = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time",
 _NO_USER = "is missing. Export again without 'Remove user details'."
 _OFFSETS = "globalOffsets"
 _NO_ID = "is missing. Each task of an export has one."
-# Type of a region -> a key that its value has; other types may have them as well
+# Type of a region -> a key of its value; other types may also have it
 _FORMS = {
     "rectanglelabels": "height", "polygonlabels": "points", "brushlabels": "rle", "ellipselabels": "radiusX",
     "bitmasklabels": "imageDataURL", "keypointlabels": "x",
@@ -43,7 +43,7 @@ _LABELS = ("labels", "hypertextlabels", "paragraphlabels", "choices", "taxonomy"
 
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """Tasks with their annotations; an annotation with its task inside, as in target storages, becomes one."""
+    """Yield tasks with annotations; an annotation that contains its task, as in target storages, is converted."""
     for number, entry in json_records(file):
         if isinstance(entry, dict) and isinstance(entry.get("task"), dict) and "result" in entry:
             entry = {**entry["task"], "annotations": [entry]}
@@ -68,7 +68,7 @@ def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _sort(result: Mapping[str, Any], data: Any) -> str:
-    """Sort of the question that a result answers; without a type its value says so."""
+    """Sort of the question that a result answers; without a type, inferred from its value."""
     kind, value = result.get("type"), result.get("value")
     if not isinstance(value, dict):
         return _SORTS.get(str(kind), "other")
@@ -94,7 +94,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
 
 
 def _pairs(entry: Mapping[str, Any], question: str, columns: Mapping[str, str]) -> Record:
-    """What annotators preferred: of two sides, or each of a list in order to all that follow it."""
+    """Preferences of annotators: between two sides, or from a ranking, each item over all that follow it."""
 
     def pairs(key: str, value: Mapping[str, Any], record: Record) -> Iterator[tuple[str, str, str]]:
         if "ranker" in value:
@@ -108,7 +108,7 @@ def _pairs(entry: Mapping[str, Any], question: str, columns: Mapping[str, str]) 
 def _record(
     entry: Mapping[str, Any], question: str, read_value: Callable[[str, Mapping[str, Any], Record], Iterable[Any]]
 ) -> Record:
-    """The answers to a question; `read_value` gets the place of a value, the value, and the record with the data."""
+    """Record of the answers to a question; `read_value` receives a value's key, the value, and the record with data."""
     record = Record(id_text("id", entry.get("id"), _NO_ID), {})
     empty = f"annotations without an answer to '{question}'"
     for where, results, who, about in _answers(record, entry, question):
@@ -126,7 +126,7 @@ def _record(
 
 
 def _side(record: Record, side: str, columns: Mapping[str, str]) -> str:
-    """Name of what is on a side: what the data has in the column that was named, or as it is alone in its task."""
+    """Name of a side: its value in the given data column, or task and side, unique to this task."""
     if not columns:
         return f"{record.task}/{side}"
     column = columns.get(side, side)
@@ -135,7 +135,7 @@ def _side(record: Record, side: str, columns: Mapping[str, str]) -> str:
 
 
 def _of_list(key: str, ranker: Any, record: Record, named: str | None) -> Iterator[tuple[str, str, str]]:
-    """Pairs of a list, best first."""
+    """Pairs from a ranking, best first."""
     lists = [*ranker.values()] if isinstance(ranker, dict) else []
     if len(lists) != 1 or not isinstance(lists[0], list):
         raise BadValue(key, ranker, "is not one list in order. Buckets are not read as preferences.")
@@ -151,7 +151,7 @@ def _of_list(key: str, ranker: Any, record: Record, named: str | None) -> Iterat
 def _answers(
     record: Record, entry: Mapping[str, Any], question: str
 ) -> Iterator[tuple[str, list[Any], str | None, Mapping[str, Any]]]:
-    """Where an answer is, its results, the annotator, and its annotation; the record gets the data."""
+    """Yield an answer's key, results, annotator and annotation; sets the record's data."""
     if "annotation_id" in entry:
         record.data = _min_data(entry)
         yield question, _min_values(entry.get(question)), _annotator("annotator", entry.get("annotator")), entry
@@ -163,7 +163,7 @@ def _answers(
 
 
 def _shown(record: Record) -> dict[str, Any]:
-    """The data with the text of paragraphs, or that of pages, where spans are counted in it."""
+    """The data with the text of paragraphs or pages, if offsets of spans refer to it."""
     marked, data = {span["of"] for _, said in record.answers for span in said}, record.data
     if "paragraphs" in marked or not any(isinstance(text, str) for text in data.values()):
         return {name: "\n".join(texts) for name, value in data.items() if (texts := _paragraphs(value))} or data
@@ -173,13 +173,13 @@ def _shown(record: Record) -> dict[str, Any]:
 
 
 def _paragraphs(value: Any) -> list[str]:
-    """The texts of paragraphs; none where a value is something else."""
+    """Texts of paragraphs; empty for other values."""
     texts = [each.get("text") for each in _dicts(value)]
     return [str(text) for text in texts] if all(isinstance(text, str) for text in texts) else []
 
 
 class _Page(HTMLParser):
-    """What a page shows, as HyperText counts it: text, and a line break as one character."""
+    """Text of a page as counted by HyperText, with a line break as one character."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -195,7 +195,7 @@ class _Page(HTMLParser):
 
 
 def _annotations(record: Record, entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str | None]]:
-    """Where annotations are, and their annotators, None for gold; the record gets the data, and what is left out."""
+    """Yield keys of annotations, annotations and annotators (None: gold); sets the record's data and `left_out`."""
     if not isinstance(entry.get("data"), dict):
         raise BadValue("data", entry.get("data"), "is not an object. Choose the export format JSON.")
     record.data = entry["data"]
@@ -206,7 +206,7 @@ def _annotations(record: Record, entry: Mapping[str, Any]) -> Iterator[tuple[str
         if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
             reason = "is not an annotation with a list 'result'. Choose the export format JSON."
             raise BadValue(f"{key}[{place}]", annotation, reason)
-    # of several by one annotator the last is the one that was changed last, not the one that was begun last
+    # of several annotations by an annotator, the one changed last comes last, not the one started last
     for place, annotation in sorted(enumerate(entry[key]), key=lambda each: str(each[1].get("updated_at") or "")):
         where = f"{key}[{place}]"
         if annotation.get("was_cancelled") or annotation.get("skipped"):
@@ -223,7 +223,7 @@ def _annotations(record: Record, entry: Mapping[str, Any]) -> Iterator[tuple[str
 
 
 def _regions(entry: Mapping[str, Any], question: str) -> Marked:
-    """What annotators marked; an image without any region is left out, as nothing says its size."""
+    """Regions that annotators marked; images without regions are left out, since their size is unknown."""
     record, sizes, marked = Record(id_text("id", entry.get("id"), _NO_ID), {}), list[list[Any]](), []
     unread = list[str]()
     if "annotation_id" in entry:
@@ -246,7 +246,7 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
             if (is_asked or question) and isinstance(labels, list) and labels:
                 shapes += [(str(label), form, result) for label in labels]
                 ids.add(str(result.get("id")))
-            else:  # the label may be in another result
+            else:  # another result may have the label
                 others.append(str(result.get("id")))
         record.left_out += ["regions without a label"] * len({*others} - ids)
         marked.append((who, shapes, annotation.get("lead_time"), annotation.get("created_at")))
@@ -261,7 +261,7 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
 
 
 def _region(size: list[int], shape: tuple[str, str, Mapping[str, Any]]) -> dict[str, Any]:
-    """A region in pixels; in the export it is in per cent of the image."""
+    """Convert a region from percentages of the image to pixels."""
     label, form, result = shape
     value, scale = result["value"], np.array(size[::-1]) / 100
     with named(label, value):
@@ -299,13 +299,13 @@ def _labels(key: str, value: Mapping[str, Any], record: Record) -> list[str]:
 
 
 def _paths(labels: list[Any], joint: str = " / ") -> list[Any]:
-    """Labels, of which those of a tree are lists of names."""
+    """Labels as text; labels of a tree are lists of names."""
     return [joint.join(map(str, label)) if isinstance(label, list) else label for label in labels]
 
 
 def _spans(key: str, value: Mapping[str, Any], record: Record) -> list[dict[str, Any]]:
     labels = next((value[name] for name in _LABELS if name in value), None)
-    ends = value.get(_OFFSETS)  # of HyperText, whose start and end are paths of elements
+    ends = value.get(_OFFSETS)  # for HyperText, whose start and end are paths of elements
     start, end = ((ends if isinstance(ends, dict) else value).get(name) for name in ("start", "end"))
     of = "text" if ends is None else "page"
     if "startOffset" in value and ends is None and str(start).isdecimal():
@@ -319,7 +319,7 @@ def _spans(key: str, value: Mapping[str, Any], record: Record) -> list[dict[str,
 
 
 def _in_paragraphs(key: str, value: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[int, int]:
-    """Start and end in the text of the paragraphs, which a line break joins; offsets in one are in UTF-16."""
+    """Start and end in the text of paragraphs joined by line breaks; offsets within a paragraph are in UTF-16."""
     paragraphs = [texts for each in data.values() if (texts := _paragraphs(each))]
     if len(paragraphs) != 1:
         reason = f"is in paragraphs, and the task has {len(paragraphs)} lists of objects with a 'text'. Keep one."
@@ -335,7 +335,7 @@ def _in_paragraphs(key: str, value: Mapping[str, Any], data: Mapping[str, Any]) 
 
 
 def _min_questions(entry: Mapping[str, Any]) -> list[str]:
-    """Questions of an entry of JSON-MIN: the keys between the task's id and the annotator."""
+    """Questions of a JSON-MIN entry: the keys between the task's id and the annotator."""
     keys = list(entry)
     begin = keys.index("id") + 1 if "id" in entry else 0
     end = keys.index("annotator") if "annotator" in entry else len(keys)
@@ -348,7 +348,7 @@ def _min_data(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _min_values(value: Any) -> list[Any]:
-    """What JSON-MIN shortened, as objects again: one choice is its name alone."""
+    """Expand shortened values of JSON-MIN to objects: a single choice is only its name."""
     return [{"value": {"choices": [one]} if isinstance(one, (str, int, float)) else one} for one in as_list(value)]
 
 

@@ -1,4 +1,4 @@
-"""Labelbox: the NDJSON of an export, a data row a line, with classifications of the row.
+"""Labelbox: the NDJSON of an export, one data row per line, with classifications of the row.
 
 The format: https://docs.labelbox.com/reference/label-export and https://docs.labelbox.com/reference/export-image-annotations.
 """

@@ -16,7 +16,7 @@ from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Record, id_text, json_cell, label_texts
 
 _ANSWER, _INPUT = "Answer.", "Input."
-_FORM = "taskAnswers"  # the column of forms made of Crowd HTML elements
+_FORM = "taskAnswers"  # column of forms with Crowd HTML elements
 _MISSING = "is missing. Download the results with 'Download CSV'."
 
 
@@ -43,17 +43,16 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
 
 
 def _answers(entry: Mapping[str, str]) -> dict[str, list[Any]]:
-    """What a row says to each question.
+    """Answers of a row by question.
 
-    Radio buttons and checkboxes are one column an option, `Answer.QUESTION.OPTION`, with true where it was chosen; one
-    such column alone is a question that is answered with true or false. Several values of one column are between
-    bars.
+    Radio buttons and checkboxes have one column per option, `Answer.QUESTION.OPTION`, with true if it was chosen; a
+    single such column is a question with the answers true and false. Several values in a column are separated by bars.
     """
     answers: dict[str, list[Any]] = {}
     options = Counter(column.split(".")[1] for column in entry if column.startswith(_ANSWER) and column.count(".") > 1)
     for column, value in entry.items():
         name = column.removeprefix(_ANSWER)
-        if name == column or value in ("", "{}"):  # of a form without an answer
+        if name == column or value in ("", "{}"):  # an unanswered form
             continue
         if name == _FORM:
             answers |= form_answers(_ANSWER + _FORM, value)
@@ -70,14 +69,14 @@ def _answers(entry: Mapping[str, str]) -> dict[str, list[Any]]:
 
 
 def form_answers(key: str, value: Any) -> dict[str, list[Any]]:
-    """Answers of a form: a list of one object, question -> value, `{"label": ...}` or `{option: true, ...}`.
+    """Parse answers of a form: a list with one object, question -> value, `{"label": ...}` or `{option: true, ...}`.
 
     Args:
-        key: where it is, for messages.
+        key: its key, for messages.
         value: the list, the object, or either as JSON.
 
     Raises:
-        BadValue: something else.
+        BadValue: not such a form.
     """
     answers: dict[str, list[Any]] = {}
     parts = json_cell(key, value) if isinstance(value, str) else value

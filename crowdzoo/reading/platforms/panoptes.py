@@ -1,4 +1,4 @@
-"""Zooniverse: the CSV file of a project's or a workflow's classifications, as its server Panoptes writes it.
+"""Zooniverse: the CSV file of a project's or a workflow's classifications, as written by its server Panoptes.
 
 Its columns: https://help.zooniverse.org/next-steps/data-exports. How it writes the answers to each sort of task:
 `lib/formatter/csv` of https://github.com/zooniverse/panoptes. What a mark of a drawing holds: `drawing-tools` of
@@ -19,12 +19,12 @@ from crowdzoo.reading.platforms.csv_records import csv_records
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Marked, Record, as_list, id_text, json_cell, label_texts
 
-_NO_LABEL = (None, "", "unknown answer label")  # the last where the workflow has no such answer (any longer)
+_NO_LABEL = (None, "", "unknown answer label")  # the last one if the workflow has no such answer (any more)
 _EXPORT = "Request a new classification export."
-_SUBJECT = {"subject_ids", "subject_data"}  # exports of 2015 have the second alone
-_FRAME = ".frame"  # between a drawing task and the number of a frame after the first
-_PLACES = ("x", "y", "x_center", "x1", "points", "pathX")  # keys of a mark, one of which each mark has
-# What a mark is -> keys that it has; the first that fits. A point has none of the last ones, which other tools have
+_SUBJECT = {"subject_ids", "subject_data"}  # exports of 2015 have only the second
+_FRAME = ".frame"  # between a drawing task and the number of a frame, except the first
+_PLACES = ("x", "y", "x_center", "x1", "points", "pathX")  # each mark has one of these keys
+# Form of a mark -> its keys; the first match counts. Points have none of `_NO_POINT`, which are keys of other tools
 _FORMS = {
     "points": {"points"}, "path": {"pathX", "pathY"}, "rectangle": {"x", "y", "width", "height"},
     "ellipse": {"x", "y", "rx", "ry"}, "circle": {"x", "y", "r"}, "point": {"x", "y"},
@@ -37,7 +37,7 @@ def _is_own(entry: Mapping[str, Any]) -> bool:
 
 
 def _group(entry: Mapping[str, Any]) -> str:
-    """Workflow and its version; that after the point says only that words changed."""
+    """Workflow and its major version; minor versions only change wording."""
     return f"{entry.get('workflow_id', '')}.{entry.get('workflow_version', '').partition('.')[0]}"
 
 
@@ -46,7 +46,7 @@ def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _answers(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
-    """Question, sort and values of each task of a row; those of marks are passed over."""
+    """Yield question, sort and values of each task of a row, except tasks about marks."""
     tasks = _parsed(entry, "annotations")
     if not isinstance(tasks, list):
         raise BadValue("annotations", entry["annotations"], f"is not a list of tasks. {_EXPORT}")
@@ -63,16 +63,16 @@ def _of_task(name: str, value: Any) -> Iterator[tuple[str, str, list[Any]]]:
     if len(objects) < len(values) or not values:
         is_number = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
         yield name, "number" if is_number else "class", values
-    elif any("task" in each for each in objects):  # of a combination
+    elif any("task" in each for each in objects):  # a combination
         for each in [each for each in objects if "task" in each]:
             yield from _of_task(str(each["task"]), each.get("value"))
-    elif all("choice" in each for each in objects):  # of a survey
+    elif all("choice" in each for each in objects):  # a survey
         yield name, "class", [each["choice"] for each in objects]
         for each in objects:
             answers = each.get("answers")
             for question, answer in answers.items() if isinstance(answers, dict) else ():
                 yield f"{name}.{each['choice']}.{question}", "other", as_list(answer)
-    elif any({"select_label", "option"} & each.keys() for each in objects):  # of menus
+    elif any({"select_label", "option"} & each.keys() for each in objects):  # menus
         for place, each in enumerate(objects):
             menu = name if len(objects) == 1 else f"{name}.{each.get('select_label') or place}"
             yield menu, "class", [each.get("value") if each.get("label") is None else each["label"]]
@@ -91,7 +91,7 @@ def _parsed(entry: Mapping[str, Any], column: str) -> Any:
 
 
 def _record(entry: Mapping[str, Any]) -> Record:
-    """The subject, with what its uploader said of it; for several, later ones have their number behind the columns."""
+    """Record of the subject with its metadata; for several subjects, column names of later ones end in their number."""
     subjects = _parsed(entry, "subject_data")
     if not isinstance(subjects, dict) or not all(isinstance(about, dict) for about in subjects.values()):
         raise BadValue("subject_data", entry["subject_data"], f"is not an object for each subject. {_EXPORT}")
@@ -106,7 +106,7 @@ def _record(entry: Mapping[str, Any]) -> Record:
 
 
 def _about(entry: Mapping[str, Any]) -> tuple[str | None, float | None, str | None, Sequence[Any]]:
-    """Who classified (None: as gold), the seconds that it took, when, and the sizes of the images."""
+    """Annotator (None: gold), duration in seconds, time, and sizes of the images."""
     who, address, about = entry.get("user_name"), entry.get("user_ip"), _parsed(entry, "metadata")
     if who in (None, "", NOT_LOGGED_IN):
         who = f"{NOT_LOGGED_IN}-{address}" if address else None
@@ -132,7 +132,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
 
 
 def _regions(entry: Mapping[str, Any], question: str) -> Marked:
-    """What a volunteer drew on one frame of a subject; nothing, where the task was asked and has no marks."""
+    """Regions that a volunteer drew on one frame of a subject; empty if the task was asked and has no marks."""
     record, (who, seconds, time, sizes) = _record(entry), _about(entry)
     task, _, frame = question.partition(_FRAME)
     answers = [(name, values) for name, _, values in _answers(entry) if name.partition(_FRAME)[0] == task]
@@ -154,7 +154,7 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
 
 
 def _drawn(record: Record, size: Sequence[int], marks: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The regions of marks; those that cover nothing of the image, as after a click by mistake, are left out."""
+    """Yield regions of marks, except those that cover nothing of the image, such as accidental clicks."""
     for mark in marks:
         region = _region(size, mark)
         if "counts" in region:
@@ -170,7 +170,7 @@ def _drawn(record: Record, size: Sequence[int], marks: Iterable[Mapping[str, Any
 
 
 def _form(mark: Mapping[str, Any]) -> str:
-    """What a mark is, a key of `_FORMS`; "" for one that is not a region."""
+    """Form of a mark, a key of `_FORMS`; "" if it is not a region."""
     keys = {key.removesuffix("_center") for key, value in mark.items() if value is not None}
     path = mark.get("points", mark.get("pathX"))
     if "displayTime" in mark or mark.get("closed") is False or (isinstance(path, list) and len(path) < 3):
@@ -180,9 +180,9 @@ def _form(mark: Mapping[str, Any]) -> str:
 
 
 def _region(size: Sequence[int], mark: Mapping[str, Any]) -> dict[str, Any]:
-    """A region in pixels, of which what lies outside of the image is cut off."""
+    """Convert a mark to a region in pixels, clipped to the image."""
     tool = next((mark[key] for key in ("toolIndex", "tool_index", "tool") if key in mark), None)
-    form, is_new = _form(mark), "tool" not in mark  # of classifiers from 2.0 on
+    form, is_new = _form(mark), "tool" not in mark  # classifiers from 2.0
     label = str(mark.get("tool_label") or f"tool {tool}")
     if form == "point":
         return dict(shapes.point_of(mark["x"], mark["y"], label))
@@ -203,7 +203,7 @@ def _region(size: Sequence[int], mark: Mapping[str, Any]) -> dict[str, Any]:
             drawn = shapes.box(place, sides, size, angle, (0.5, 0.5))
         else:
             radii = [mark["rx"], mark["ry"]] if form == "ellipse" else [mark["r"]] * 2
-            drawn = shapes.ellipse(place, radii, size, angle if is_new else -angle)  # the old one: against the clock
+            drawn = shapes.ellipse(place, radii, size, angle if is_new else -angle)  # old: counter-clockwise
     return {"category": label, **drawn}
 
 

@@ -1,4 +1,4 @@
-"""Platform: where the exports of one labelling platform differ from those of the others."""
+"""Platform: properties of a labelling platform's exports."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,31 +12,31 @@ from crowdzoo.reading.platforms.record import Marked, Record, id_text, label_tex
 
 @dataclass(frozen=True, kw_only=True)
 class Platform:
-    """One labelling platform. Each has a file in this folder, which names the pages that document its format.
+    """A labelling platform. Each has a file in this folder, which links to the documentation of its format.
 
     Attributes:
-        name: as users write it.
-        title: as the platform writes it.
-        suffixes: endings of the files of an export, without .gz.
-        menu: what to choose where the platform exports, as the end of a message.
-        records: the entries of a file with their numbers (JSON lines and CSV: the line, from 1); a `BadRow` for one
-            that cannot be taken apart. Default: those of a JSON file.
-        is_own: whether an entry has the shape of this platform.
+        name: name in options.
+        title: name as written by the platform.
+        suffixes: suffixes of the files of an export, without .gz.
+        menu: what to choose for an export on the platform, as the end of a message.
+        records: yields entries of a file with their numbers (JSON lines and CSV: the line, from 1), or a `BadRow` for
+            an entry that cannot be parsed. Default: entries of a JSON file.
+        is_own: whether an entry has the form of this platform.
         questions: name and sort of each question that an entry answers. Sorts: "class", "number", "text", "spans",
-            "regions", "pair" and "ranking", "linked" for places in something that the export does not hold, which is
-            refused, and "other", which is never chosen unless it is named. "order", with several labels in
-            lines, is a ranking if all entries have the same labels in different orders, else a class. Raises
-            `BadValue`.
-        read: what an entry says, given the question, whether spans are wanted, and who annotated the file where the
-            entry does not say. Raises `BadValue`.
-        columns: of exports that are tables "task", "annotator", "label" and "data" (what annotators saw) -> the column,
-            or what the names of such columns begin with; for messages.
-        regions: the regions of an entry, given the question ("": all); see `region_record`. None: it has none.
-        pairs: as `read`, given the question and the columns that name what is compared ("left" and "right", of lists in
-            order "task"), with answers that are `(left, right, label)`. None: its preferences are not read.
-        group: the group of an entry and its version, such as "10.16", where one file may hold the answers of several
-            projects whose questions have the same names. None: there are no groups.
-        groups: what a group is called in messages, such as "workflow".
+            "regions", "pair" and "ranking", "linked" for positions in contents that the export lacks, which is
+            rejected, and "other", which is read only if named. "order", with several labels on separate lines, is a
+            ranking if all entries have the same labels in different orders, else a class. Raises `BadValue`.
+        read: returns the record of an entry, given the question, whether to read spans, and the annotator of the file,
+            for entries without one. Raises `BadValue`.
+        columns: for exports that are tables, "task", "annotator", "label" and "data" (what annotators saw) -> the
+            column, or the prefix of such columns; for messages.
+        regions: returns the regions of an entry, given the question ("": all); see `region_record`. None: not
+            supported.
+        pairs: like `read`, given the question and the columns that name the compared items ("left" and "right", for
+            rankings "task"); answers are `(left, right, label)`. None: not supported.
+        group: returns the group of an entry and its version, such as "10.16", if a file may contain several projects
+            whose questions have the same names. None: there are no groups.
+        groups: name of groups in messages, such as "workflow".
     """
 
     name: str
@@ -54,14 +54,14 @@ class Platform:
     groups: str = "group"
 
     def column(self, what: str, name: str = "") -> str:
-        """How a column is called in the export: `Input.url` for "data" and "url"."""
+        """Name of a column in the export: `Input.url` for "data" and "url"."""
         return self.columns.get(what, "") + name
 
     def lacking(self, columns: Collection[str], *needed: str) -> str:
-        """The end of a sentence on what a table should have and has not, such as ": it has no column 'WorkerId'".
+        """End of a sentence on a missing column, such as ": it has no column 'WorkerId'"; "" if none is missing.
 
         Args:
-            columns: those of the table.
+            columns: columns of the table.
             needed: keys of the attribute `columns`.
         """
         for what in needed:
@@ -73,20 +73,20 @@ class Platform:
 
 
 def joined_sorts(sort: str, other: str) -> str:
-    """The sort of a question that has two of them, see `Platform.questions`."""
+    """Combine two sorts of a question, see `Platform.questions`."""
     (first, *labels), (second, *more_labels) = sort.split("\n"), other.split("\n")
     if sort != other and labels and sorted(labels) == sorted(more_labels):
         return "\n".join(["ranking", *labels])
-    if {first, second} == {"class", "text"}:  # Label Studio's JSON-MIN writes one text as it writes one choice
+    if {first, second} == {"class", "text"}:  # Label Studio's JSON-MIN writes single texts and single choices alike
         return "text"
-    if {first, second} == {"number", "regions"}:  # a drawing of Zooniverse that is damaged has a number alone
+    if {first, second} == {"number", "regions"}:  # a damaged drawing of Zooniverse is only a number
         return "regions"
-    # a slider of Zooniverse is a number, or its text where it was typed
+    # a slider of Zooniverse gives a number, or text if it was typed
     is_class = {first, second} <= {"class", "order", "ranking"} or {first, second} == {"class", "number"}
     return sort if sort == other else "class" if is_class else "other"
 
 
-# Where it is, who gave it (None: who annotated the file), question -> labels (None: skipped), seconds, and when
+# Key, annotator (None: that of the file), question -> labels (None: skipped), duration in seconds, and time
 Answer = tuple[str, Any, dict[str, list[Any]] | None, Any, Any]
 
 
@@ -94,11 +94,11 @@ def of_forms(
     task: Callable[[Mapping[str, Any]], tuple[str, Any, dict[str, Any]]],
     answers: Callable[[Mapping[str, Any]], Iterable[Answer]],
 ) -> dict[str, Any]:
-    """The attributes `questions` and `read` of a `Platform`.
+    """Create the attributes `questions` and `read` of a `Platform`.
 
     Args:
-        task: key and name of an entry's task, and what annotators saw.
-        answers: those of an entry; raises `BadValue`.
+        task: returns key and name of an entry's task, and what annotators saw.
+        answers: returns the answers of an entry; raises `BadValue`.
     """
 
     def questions(entry: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
-"""PNG masks: a folder for each annotator, with a mask for each image; 0 is the background, other values are classes.
+"""PNG masks: one folder per annotator, with one mask per image; 0 is the background, other values are classes.
 
-Pixels of a class that touch each other, also at a corner, are a region. Specks are left out, and a class in very many
-parts is one region.
+Connected pixels of a class, also at corners, form a region. Specks are left out, and a class in very many parts is one
+region.
 """
 
 import warnings
@@ -19,21 +19,21 @@ from crowdzoo.reading.platforms.image_entry import read_image
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Marked, Record
 
-MOST_PARTS, MOST_VALUES = 500, 50  # regions of a class in a mask, and classes, from where it is said
-MOST_WORK = 1 << 31  # pixels that are looked at, once for each class
-SPECK, BESIDE = 4, 100  # pixels of a speck at most, where the largest part is so many times as large
+MOST_PARTS, MOST_VALUES = 500, 50  # regions per class and number of classes in a mask, from which to warn
+MOST_WORK = 1 << 31  # number of pixels times classes
+SPECK, BESIDE = 4, 100  # maximum pixels of a speck, and least ratio of the largest part to it
 
 
 def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]], int]:
-    """Height and width of a mask; its regions, see `MarkedImage.of`, of each value that is not 0; and how many specks.
+    """Read a mask: height and width; regions, see `MarkedImage.of`, of each non-zero value; and number of specks.
 
     Raises:
-        DataError: it is not a PNG file, damaged or too large, or has colours or too many values; the end of a sentence.
+        DataError: not a PNG file, damaged, too large, in colour, or with too many values; the end of a sentence.
 
     Warns:
         DataWarning: very many values, or parts of a value.
     """
-    mask_tools()  # says what is missing
+    mask_tools()  # raises if the package is missing
     from scipy.ndimage import label
 
     with file.open() as stream:
@@ -63,10 +63,10 @@ def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]], int]:
 
 
 def png_pixels(stream: IO[bytes], mode: str | None = None) -> np.ndarray:
-    """The pixels of a PNG image, as they are or in a mode of Pillow.
+    """Read the pixels of a PNG image, unchanged or in a mode of Pillow.
 
     Raises:
-        DataError: it is not a PNG file, damaged or too large; the end of a sentence.
+        DataError: not a PNG file, damaged or too large; the end of a sentence.
     """
     mask_tools()
     from PIL import Image
@@ -76,18 +76,18 @@ def png_pixels(stream: IO[bytes], mode: str | None = None) -> np.ndarray:
             if image.width * image.height > MAX_MEGAPIXELS * 1e6:
                 raise ValueError(f"more than {MAX_MEGAPIXELS:g} megapixels")
             return np.asarray(image if mode is None else image.convert(mode))
-    except Exception as error:  # a damaged file ends in whatever a parser raises
+    except Exception as error:  # parsers of damaged files raise all kinds of errors
         raise DataError(f"is not a valid image ({str(error).partition(' <')[0]}). Save it again.") from None
 
 
 def _warn(what: str) -> None:
-    warnings.warn(f"a mask has {what}", DataWarning, stacklevel=1)  # from one place, so that it is shown once
+    warnings.warn(f"a mask has {what}", DataWarning, stacklevel=1)  # always from here, so that it is shown once
 
 
 def _regions(entry: Mapping[str, Any], question: str) -> Marked:
-    """Decodes the mask."""
+    """Decode the mask."""
     who, _, task = entry["mask"].annotator.partition("/")
-    task = task or PurePath(entry["mask"].name).stem  # of one image
+    task = task or PurePath(entry["mask"].name).stem  # a single image
     if task == who:
         raise BadValue(None, who, "is in no folder of its annotator. Make one for each, named after them.")
     try:
@@ -106,7 +106,7 @@ PNG_MASKS = Platform(
     menu="Give the folder that holds a folder for each annotator, with a mask for each image.",
     records=lambda file: iter([(1, {"mask": file})]),
     is_own=lambda entry: "mask" in entry and entry["mask"].name.lower().endswith(".png"),
-    questions=lambda entry: (),  # so `read` is never asked
+    questions=lambda entry: (),  # so `read` is never called
     read=read_image,
     regions=_regions,
 )

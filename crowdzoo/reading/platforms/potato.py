@@ -14,7 +14,7 @@ _NOT_CHOSEN = (None, False, "", "0", "false", "False")
 
 
 def _answers(entry: Mapping[str, Any]) -> Iterator[Answer]:
-    """One answer: of a scale or a text field the value counts, else the options that have one."""
+    """Yield one answer: the value of a scale or a text field, else the options that have a value."""
     form = dict[str, list[Any]]()
     for question, options in entry[_ANSWERS].items() if isinstance(entry[_ANSWERS], dict) else [("", None)]:
         if not isinstance(options, dict):

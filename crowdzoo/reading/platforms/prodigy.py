@@ -27,7 +27,7 @@ def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "spans", "spans"
     if isinstance(label := entry.get("label"), str) and "accept" not in entry:
         yield label, "class"
-    for name, value in entry.items():  # of a text field, or of an interface of one's own
+    for name, value in entry.items():  # a text field, or a custom interface
         if name not in _OWN and not name.startswith("_") and isinstance(value, (str, int, float)):
             yield name, "other"
 
@@ -41,14 +41,14 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         raise BadValue("answer", answer, f"is not one of {', '.join(_ANSWERS)}.")
     binary = not spans and question not in ("accept", *entry) and isinstance(entry.get("label"), str)
     if binary and entry["label"] != question:
-        return record  # a judgement of another label
+        return record  # about another label
     if answer == "ignore" or (answer == "reject" and not binary):
         record.left_out.append(f"{answer}ed examples" if answer == "reject" else "ignored examples")
         return record
-    who: str | None = None  # gold: examples of the recipe review, which keep what the others said as versions
+    who: str | None = None  # gold: examples of the recipe review, which keep the others' answers as versions
     if "versions" not in entry:
         said_by = entry.get("_annotator_id") or entry.get("_session_id") or file_annotator
-        # without a name Prodigy calls a session by the time of its start, and a person has one on each day
+        # unnamed sessions are named after their start time, so a person has a different one each day
         who = file_annotator if _TIME.search(str(said_by)) else id_text("_annotator_id", said_by, "is missing.")
     if spans:
         record.tokens = _tokens(entry.get("tokens"))
@@ -67,10 +67,10 @@ def _spans(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _tokens(tokens: Any) -> list[str] | None:
-    """The words that annotators saw, which spans end with."""
+    """Words that annotators saw, whose edges are those of spans."""
     if not isinstance(tokens, list):
         return None
-    # a line break is a token there
+    # line breaks are tokens in Prodigy
     return [token["text"] for token in tokens if isinstance(token, dict) and str(token.get("text", "")).strip()]
 
 

@@ -1,4 +1,4 @@
-"""Record: what one entry of an export says of one task."""
+"""Record: the answers of an export's entry to one task."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _SPAN = ("start", "end", "label")
 
 @dataclass
 class Record:
-    """One entry of an export. An entry may hold the answers of several annotators, or one of them.
+    """An entry of an export, with the answers of one or several annotators.
 
     Attributes:
         task: name of the task.
         data: what annotators saw, column -> value.
-        answers: annotator (None: the answer is gold) and the labels given, as text (perhaps none), or the spans:
-            `{"start": 0, "end": 4, "label": "PER"}`, in characters of the text, with `text` where the platform says
-            what was marked, `place` of it in the entry, and `fragments` where a span is in pieces; or the pairs, each
-            `(left, right, label)`.
-        bad: what is wrong with answers that were left out.
-        left_out: what the entry holds that is not an answer, such as "cancelled annotations", once for each.
-        seconds: that each answer took, where they are labels; NaN where the platform does not say so.
-        times: when each answer was given, in seconds since 1970, likewise.
-        empty: what answers without a label are called, once for each; they count where several labels may hold.
-        images: what was marked, where the labels given are the texts of images.
-        tokens: words of the text where the platform says how it was cut.
-        row: number of the entry, from 1; over several files numbers go on.
-        place: name of its file, and its number there.
-        entry: as it is in the file.
+        answers: annotator (None: gold) and labels as text (possibly none), or spans: `{"start": 0, "end": 4, "label":
+            "PER"}`, in characters of the text, with `text` and its `place` in the entry if the platform gives the
+            marked text, and `fragments` for a span in pieces; or pairs, each `(left, right, label)`.
+        bad: problems of answers that were left out.
+        left_out: descriptions of contents that are not answers, such as "cancelled annotations", once per occurrence.
+        seconds: duration of each answer, if they are labels; NaN if unknown.
+        times: time of each answer, in seconds since 1970, likewise.
+        empty: descriptions of answers without a label, once per occurrence; such answers count if tasks may have
+            several labels.
+        images: marked images, if labels are texts of images.
+        tokens: words of the text, if the platform gives them.
+        row: number of the entry, from 1, counted over all files.
+        place: name of its file, and its number in it.
+        entry: the entry as in the file.
     """
 
     task: str
@@ -53,14 +53,14 @@ class Record:
     entry: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, annotator: str | None, labels: list[Any], empty: str, seconds: Any = None, time: Any = None) -> None:
-        """Adds an answer.
+        """Add an answer.
 
         Args:
-            annotator: who gave it; None: it is gold.
-            labels: perhaps none.
-            empty: what it is called where it has no label.
-            seconds: that it took.
-            time: when it was given, a date or seconds since 1970; one that cannot be read is left out and counted.
+            annotator: name of the annotator; None: gold.
+            labels: labels of the answer; may be empty.
+            empty: description of the answer if it has no label.
+            seconds: duration of the answer.
+            time: time of the answer, a date or seconds since 1970; unreadable ones are left out and counted.
         """
         self.answers.append((annotator, labels))
         for times, column, value in ((self.seconds, "seconds", seconds), (self.times, "timestamp", time)):
@@ -72,18 +72,18 @@ class Record:
             self.empty.append(empty)
 
 
-# An image without answers; its height and width; and annotators ("": that of the file, None: gold), each with what was
-# marked, see `MarkedImage.of`, the seconds that it took, and when
+# An image without answers; its height and width; and annotators ("": that of the file, None: gold), each with its
+# regions, see `MarkedImage.of`, duration in seconds, and time
 Marked = tuple[Record, Sequence[Any], Iterable[tuple[Any, ...]]]
 
 
 class BadValue(Exception):  # noqa: N818  becomes a BadRow, which names file and row as well
-    """A value that a reader cannot take.
+    """A value that a reader cannot use.
 
     Args:
-        key: where it is in its entry, such as "annotations[0].completed_by".
-        value: the value; None where the key is missing.
-        reason: what is wrong and what to do, as the end of a sentence.
+        key: its key in the entry, such as "annotations[0].completed_by".
+        value: the value; None if the key is missing.
+        reason: problem and fix, as the end of a sentence.
     """
 
     def __init__(self, key: str | None, value: object, reason: str):
@@ -92,15 +92,15 @@ class BadValue(Exception):  # noqa: N818  becomes a BadRow, which names file and
 
 
 def id_text(key: str, value: Any, missing: str) -> str:
-    """An id, a string or an integer, as text.
+    """Convert an id, a string or an integer, to text.
 
     Args:
-        key: where it is, for messages.
+        key: its key, for messages.
         value: the id.
-        missing: what to do where it is missing, as the end of a sentence.
+        missing: fix for a missing id, as the end of a sentence.
 
     Raises:
-        BadValue: no id.
+        BadValue: not an id.
     """
     if value is None or value == "":
         raise BadValue(key, None, missing)
@@ -113,20 +113,20 @@ def id_text(key: str, value: Any, missing: str) -> str:
 
 
 def as_list(value: Any) -> list[Any]:
-    """A list as it is, one value in a list, and nothing as an empty one."""
+    """Return a list unchanged, a value as a list of one, and None as an empty list."""
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def json_cell(key: str, text: str, fix: str = "") -> Any:
-    """The JSON value that a cell of a table holds.
+    """Parse the JSON value in a cell of a table.
 
     Args:
-        key: where it is, for messages.
-        text: of the cell.
-        fix: what to do where it is not JSON, with a blank before it.
+        key: its key, for messages.
+        text: text of the cell.
+        fix: fix for invalid JSON, with a leading blank.
 
     Raises:
-        BadValue: it is not JSON.
+        BadValue: not JSON.
     """
     try:
         return parse_json(text, constants=True)
@@ -135,16 +135,16 @@ def json_cell(key: str, text: str, fix: str = "") -> Any:
 
 
 def span_of(key: str, value: Any, names: Sequence[str] = _SPAN, order: Sequence[str] = ()) -> dict[str, Any]:
-    """A span as `Record.answers` has it, without what else the export says of it.
+    """Convert a span to the form of `Record.answers`, without other data of the export.
 
     Args:
-        key: where it is, for messages.
+        key: its key, for messages.
         value: an object, or a list.
-        names: keys of its start, its end and its label.
-        order: that of these in a list; empty: there are no lists.
+        names: keys of its start, end and label.
+        order: order of these keys in a list; empty: lists are not allowed.
 
     Raises:
-        BadValue: it is not a span.
+        BadValue: not a span.
     """
     entry = dict(zip(order, value, strict=False)) if isinstance(value, list) else value
     if not isinstance(entry, dict) or not {*names} <= entry.keys():
@@ -153,15 +153,15 @@ def span_of(key: str, value: Any, names: Sequence[str] = _SPAN, order: Sequence[
 
 
 def label_texts(key: str, values: Any) -> list[str]:
-    """Labels as text, without those that are missing; `values` is a list, or one of them. See `label_text`."""
+    """Convert labels to text, without missing ones; `values` is a list or a single label. See `label_text`."""
     return [text for value in as_list(values) if (text := label_text(key, value)) is not None]
 
 
 def label_text(key: str, value: Any) -> str | None:
-    """A label as text: 4 and 4.0 are "4", true is "true"; None if missing (null, NaN, "").
+    """Convert a label to text: 4 and 4.0 are "4", true is "true"; None if missing (null, NaN, "").
 
     Raises:
-        BadValue: a list or an object, an infinite number, text with a NUL or half a character.
+        BadValue: a list or an object, an infinite number, or text with a NUL or a lone surrogate.
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None

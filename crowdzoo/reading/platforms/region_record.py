@@ -1,4 +1,4 @@
-"""region_record: what an entry of an export says of the regions of one image."""
+"""region_record: reads the regions of an image from an entry of an export."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,21 +12,21 @@ from crowdzoo.reading.platforms.record import BadValue, Record
 def region_record(
     platform: Platform, sizes: dict[str, Any], entry: Mapping[str, Any], question: str, spans: bool, annotator: str
 ) -> Record:
-    """The regions of an image as text, one answer per annotator.
+    """Read the regions of an image as text, one answer per annotator.
 
     Args:
-        platform: of the export.
-        sizes: of the images so far, by task, with an annotator; gets this one's.
-        entry: of it.
-        question: name of the question; "" where all regions are meant.
-        spans: not for regions.
-        annotator: who annotated the file.
+        platform: platform of the export.
+        sizes: sizes of previous images by task, each with an annotator; updated with this image.
+        entry: entry of the export.
+        question: name of the question; "" for all regions.
+        spans: not used.
+        annotator: annotator of the file.
 
     Returns:
-        The record; what is `bad` in it are answers with a shape that cannot be, each with annotator, region and value.
+        The record; its attribute `bad` contains answers with invalid shapes, with annotator, region and value.
 
     Raises:
-        ConfigError: the platform has no regions.
+        ConfigError: regions are not supported for the platform.
     """
     if platform.regions is None:
         fix = "Write them as a table (docs/platforms.md has code), or as files of COCO, for"

@@ -1,4 +1,4 @@
-"""SageMaker Ground Truth: the folder worker-response of a job's output, or a manifest with the answers of workers.
+"""SageMaker Ground Truth: the folder worker-response of a job's output, or a manifest with answers of workers.
 
 Both: https://docs.aws.amazon.com/sagemaker/latest/dg/sms-data-output.html; answers are forms of Crowd HTML elements:
 https://docs.aws.amazon.com/sagemaker/latest/dg/sms-ui-template-reference.html.
@@ -19,14 +19,14 @@ _ALL = "annotationsFromAllWorkers"
 
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """Entries; one of worker-response is named after its folder, the number of the task in the job."""
+    """Yield entries; those of worker-response are named after their folder, the number of the task in the job."""
     folder = PurePath(file.path, file.member or "").parent.name
     for number, entry in json_records(file):
         yield number, {**entry, "folder": folder} if isinstance(entry, dict) and "answers" in entry else entry
 
 
 def _lists(entry: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Places of lists of answers, and the lists."""
+    """Keys of lists of answers, and the lists."""
     own = [(f"{key}.{_ALL}", value[_ALL]) for key, value in entry.items() if isinstance(value, dict) and _ALL in value]
     return [("answers", entry["answers"])] if isinstance(entry.get("answers"), list) else own
 

@@ -1,4 +1,4 @@
-"""Shapes as platforms draw them, turned or run-length encoded, in the forms of `MarkedImage.of`."""
+"""Conversion of platforms' shapes, rotated or run-length encoded, to the forms of `MarkedImage.of`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from crowdzoo.data.regions import mask_of_pixels, mask_tools
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.reading.platforms.png_masks import png_pixels
 
-_FAR = 2  # sides of the image; a shape that lies farther outside is a mistake
+_FAR = 2  # in sides of the image; shapes farther outside are mistakes
 _CIRCLE = np.linspace(0, 2 * np.pi, 72, endpoint=False)
 
 
 @contextmanager
 def named(label: Any, value: Any) -> Iterator[None]:
-    """Says of which shape an error is.
+    """Add the shape to the message of an error.
 
     Args:
-        label: its class.
-        value: as the export has it.
+        label: class of the shape.
+        value: value in the export.
     """
     try:
         yield
@@ -35,32 +35,32 @@ def named(label: Any, value: Any) -> Iterator[None]:
 
 
 def point_of(x: Any, y: Any, label: Any) -> dict[str, Any]:
-    """A point as a region.
+    """Convert a point to a region.
 
     Args:
-        x: pixels from the left edge of the image, a number or its text.
+        x: pixels from the left edge of the image, a number or text.
         y: pixels from the top edge.
         label: name of its class.
 
     Raises:
-        DataError: a coordinate is missing or is not a number.
+        DataError: a coordinate is missing or not a number.
     """
     with named(label, [x, y]):
         return {"category": label, "point": [float(x), float(y)]}
 
 
 def box(left_top: ArrayLike, sides: ArrayLike, size: Sequence[int], degrees: float, about: ArrayLike) -> dict[str, Any]:
-    """A box, or the mask of one that is turned, of which what lies outside of the image is cut off.
+    """Create a box, or the mask of a rotated one, clipped to the image.
 
     Args:
-        left_top: before it is turned, in pixels.
+        left_top: left top corner before rotation, in pixels.
         sides: width and height.
         size: height and width of the image.
-        degrees: by which it is turned clockwise.
-        about: the point that stays where it is, in widths and heights from the left top.
+        degrees: clockwise rotation.
+        about: centre of rotation, in widths and heights from the left top corner.
 
     Raises:
-        DataError: it has no area, or lies far outside of the image.
+        DataError: no area, or far outside the image.
     """
     first, wide = np.array(left_top, np.float64), np.array(sides, np.float64)
     if degrees % 360 == 0:
@@ -72,7 +72,7 @@ def box(left_top: ArrayLike, sides: ArrayLike, size: Sequence[int], degrees: flo
 
 
 def ellipse(centre: ArrayLike, radii: ArrayLike, size: Sequence[int], degrees: float) -> dict[str, Any]:
-    """The mask of an ellipse, a polygon of 72 corners; arguments as for `box`, in pixels."""
+    """Create the mask of an ellipse as a polygon with 72 corners; arguments as for `box`, in pixels."""
     middle = np.array(centre, np.float64)
     around = np.array(radii, np.float64) * np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=1)
     return _turned(middle + around, middle, degrees, size)
@@ -89,15 +89,15 @@ def _turned(points: NDArray[np.float64], about: NDArray[np.float64], degrees: fl
 
 
 def rows_mask(runs: Sequence[Any], place: Sequence[int], size: Sequence[int]) -> dict[str, Any]:
-    """The mask of a part of an image, whose runs go row by row, outside and inside in turn, as CVAT writes it.
+    """Create the mask of part of an image from row-wise runs, alternately outside and inside, as written by CVAT.
 
     Args:
-        runs: their lengths.
+        runs: lengths of the runs.
         place: left, top, width and height of the part.
         size: height and width of the image.
 
     Raises:
-        DataError: the part does not lie in the image, or the runs do not fill it.
+        DataError: the part is not within the image, or the runs do not fill it.
     """
     lengths, (left, top, width, height) = np.array(runs, np.int64), place
     if min(place) < 0 or left + width > size[1] or top + height > size[0]:
@@ -111,16 +111,16 @@ def rows_mask(runs: Sequence[Any], place: Sequence[int], size: Sequence[int]) ->
 
 
 def brush_mask(rle: Sequence[int], size: Sequence[int]) -> dict[str, Any]:
-    """The pixels whose alpha is not 0, of an image RGBA as Label Studio packs it.
+    """Create a mask of the pixels with non-zero alpha from an RGBA image packed by Label Studio.
 
     Args:
-        rle: bytes. 32 bits say how many values there are, 5 of how many bits a value is, and four times 4 of how many
-            bits a length is, each less one. Then parts follow: a bit whether all values of the part are one, 2 which
-            length it has, the length less one, and the value, or the values.
+        rle: bytes. The header has 32 bits for the number of values, 5 for the bits per value, and four times 4 for the
+            bits per length, each minus one. Each part has one bit for whether its values are equal, 2 bits for the
+            choice of length bits, the length minus one, and the value or values.
         size: height and width of the image.
 
     Raises:
-        DataError: it is of an image of another size.
+        DataError: an image of another size.
 
     Source:
         https://github.com/thi-ng/umbrella/blob/develop/packages/rle-pack, `decode`.
@@ -147,14 +147,14 @@ def brush_mask(rle: Sequence[int], size: Sequence[int]) -> dict[str, Any]:
 
 
 def url_mask(url: str, size: Sequence[int]) -> dict[str, Any]:
-    """The pixels whose alpha is not 0, of a PNG image in a data URL.
+    """Create a mask of the pixels with non-zero alpha from a PNG image in a data URL.
 
     Args:
-        url: "data:image/png;base64," and the image.
+        url: "data:image/png;base64," followed by the image.
         size: height and width of the image.
 
     Raises:
-        DataError: it is not such a URL, its image is damaged, or of another size.
+        DataError: not such a URL, or an image that is damaged or of another size.
     """
     head, _, text = str(url).partition(",")
     if head != "data:image/png;base64":
@@ -165,15 +165,15 @@ def url_mask(url: str, size: Sequence[int]) -> dict[str, Any]:
     return {"counts": mask_of_pixels(pixels > 0)}
 
 
-_LONGEST = 1 << 16  # numbers of a part
+_LONGEST = 1 << 16  # values in a part
 
 
 def brush_rle(pixels: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """A mask as Label Studio packs the image RGBA of a brush, whose pixels are 255 four times, or 0.
+    """Pack a mask like Label Studio's RGBA image of a brush, whose pixels are four times 255 or 0.
 
-    The 32 bits of the number of values, 5 of the bits of a value, and four times 4 of the bits of a length (each but
-    the first less one) come first. A part is a bit that says that its values are one, 2 that say which length it has,
-    its length less one, and the value. `crowdzoo.reading.platforms.shapes.brush_mask` is the way back.
+    The header has 32 bits for the number of values, 5 for the bits per value, and four times 4 for the bits per length
+    (each except the first minus one). Each part has one bit for equal values, 2 bits for the choice of length bits, its
+    length minus one, and the value. `crowdzoo.reading.platforms.shapes.brush_mask` is the inverse.
 
     Args:
         pixels: bool `[H, W]`.

@@ -9,7 +9,7 @@ from crowdzoo.reading.platforms.record import Record, id_text, json_cell, label_
 
 _INPUT, _OUTPUT, _GOLDEN = "INPUT:", "OUTPUT:", "GOLDEN:"
 _WORKER, _TASK, _STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
-# Assignments that nobody finished have no answers
+# Assignments without answers
 _NOT_DONE = {"REJECTED": "rejected", "SKIPPED": "skipped", "EXPIRED": "expired", "ACTIVE": "unfinished"}
 
 
@@ -25,7 +25,7 @@ def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
     data = {name.removeprefix(_INPUT): value for name, value in entry.items() if name.startswith(_INPUT)}
-    # without ids a task is what was shown
+    # without ids, tasks are named after their data
     task = entry.get(_TASK) or " | ".join(data.values())
     record = Record(id_text(_TASK, task, "is missing, and the columns INPUT:... are empty."), data)
     if gold := _labels(_GOLDEN + question, entry.get(_GOLDEN + question, "")):
@@ -42,7 +42,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
 
 
 def _labels(key: str, value: str) -> list[str]:
-    """The labels of a cell; several are a JSON list."""
+    """Labels of a cell; several are a JSON list."""
     return label_texts(key, json_cell(key, value) if value.startswith("[") else value)
 
 

@@ -1,7 +1,7 @@
-"""WebAnno TSV 3.3, also of INCEpTION: a file for each annotator and document.
+"""WebAnno TSV 3.3, also from INCEpTION: one file per annotator and document.
 
-A sentence is a task, and a span that goes on in the next sentence is one in each. Relations and chains are left out.
-The format: https://inception-project.github.io/releases/36.6/docs/user-guide.html#sect_formats_webannotsv3.
+Sentences are tasks, and a span that continues in the next sentence becomes one span in each. Relations and chains are
+left out. The format: https://inception-project.github.io/releases/36.6/docs/user-guide.html#sect_formats_webannotsv3.
 """
 
 import re
@@ -15,15 +15,15 @@ from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Record
 
 _ROW = re.compile(r"\d+-\d+(\.\d+)?\t(\d+)-\d+\t([^\t]+)")
-_VALUE = re.compile(r"((?:\\.|[^\\|\[])+)(?:\[(\d+)\])?")  # of one of the stacked spans, and its number
+_VALUE = re.compile(r"((?:\\.|[^\\|\[])+)(?:\[(\d+)\])?")  # value of one of several stacked spans, and its number
 _DOCUMENT = re.compile(r"\.(txt|tsv|conll|xml|xmi|pdf|html?|json|rtf|docx|tcf|vert)$", re.IGNORECASE)
 
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The sentences, with the names of their columns: layer and feature of spans, "" of what else there is."""
+    """Yield sentences with names of their columns: layer and feature for spans, "" for others."""
     with file.text() as stream:
         lines = readable(stream.read()).replace("\r\n", "\n").split("\n")
-    # a document is a folder there, also where it is the only one
+    # a document is a folder, even if there is only one
     folder = PurePath(file.path, file.member or "").parent.name
     document = folder if _DOCUMENT.search(folder) else ""
     columns: list[str] = []
@@ -55,7 +55,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
             raise BadValue(f"line {row}", line, "is not a line of a token, such as 1-1<tab>0-4<tab>Anna<tab>PER.")
         word = _plain(match[3])
         start = first + int(match[2]) - offset
-        if match[1] is None:  # else a part of the token before
+        if match[1] is None:  # else a part of the previous token
             first = start = text.find(word, end)
             offset = int(match[2])
             tokens.append(word)
@@ -78,7 +78,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
 
 
 def _plain(text: str) -> str:
-    """Without the marks before special characters."""
+    """Remove escapes of special characters."""
     return re.sub(r"\\(.)", lambda escape: {"n": "\n", "t": "\t", "r": "\r"}.get(escape[1], escape[1]), text)
 
 

@@ -1,4 +1,4 @@
-"""CoNLL columns: a line a token, a column an annotator. Read line by line, written whole or not at all."""
+"""CoNLL columns: one line per token, one column per annotator. Read line by line, written atomically."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ def read_conll(
     header: bool = False,
     on_bad_tags: str = "error",
 ) -> CrowdSequences:
-    """Reads sentences in columns: a line a token, the token first, then one column an annotator.
+    """Read sentences in columns: one line per token, the token first, then one column per annotator.
 
-    Columns are separated by tabs where a line has one, else by spaces. `?` says that the annotator did not label the
-    sentence. One or more blank lines are between sentences; lines that begin with `-DOCSTART-` are passed over.
-    In a folder each file is an annotator's, named after it, with the tags in the last column and all sentences. UTF-8,
-    with or without byte order mark; gzip where the name ends in .gz. The file is read line by line.
+    Columns are separated by tabs if a line has one, else by spaces. `?` means that the annotator did not label the
+    sentence. Sentences are separated by one or more blank lines; lines that start with `-DOCSTART-` are ignored. In a
+    folder, each file belongs to one annotator, whose name it has, and contains all sentences with the tags in the last
+    column. UTF-8, with or without byte order mark; gzip if the name ends in .gz. The file is read line by line.
 
-    Tags that break the scheme (an I- without a B- before it, as workers on Mechanical Turk write) are an error unless
-    `on_bad_tags` says what to do: no label is changed silently. "mend" is the usual answer: by conlleval's
-    rules such a tag begins a span, and "mend" writes the same spans with the right letters.
+    Tags that break the scheme (such as I- without a B- before it, common on Mechanical Turk) are an error unless
+    `on_bad_tags` allows them: no label is changed silently. The usual choice is "mend": by conlleval's rules, such a
+    tag starts a span, and "mend" writes the same spans with the right letters.
 
     Args:
         path: path of the file, or of the folder.
-        gold: path of a file with the same sentences in the same order and the true tag in its last column; `?` at each
-            token of a sentence whose truth is unknown.
+        gold: path of a file with the same sentences in the same order and the true tag in its last column; `?` at all
+            tokens of a sentence without gold.
         scheme: "BIO", "IOBES", or "BILOU" (L and U for E and S), whose tags become those of IOBES.
         annotators: names of the columns, or None for 1, 2, 3 ... (or the header's).
         classes: tags in the order of their codes, each type with all its tags; or None for "O", then all tags of the
             types that occur, sorted.
-        header: the first line holds names of columns: that of the tokens (any), then the annotators.
-        on_bad_tags: "error", "mend" (counted in `num_mended`), or "keep" them as they are.
+        header: whether the first line contains names of columns: any name for the tokens, then the annotators.
+        on_bad_tags: "error", "mend" (counted in `num_mended`), or "keep" to leave them unchanged.
 
     Returns:
         Sentences in the file's order, named 0, 1, 2 ...
@@ -65,7 +65,7 @@ def read_conll(
     Raises:
         DataError: with file, line, column, value and a fix (ten shown, the rest counted): another number of
             columns than the first line, an invalid tag, one that breaks the scheme, a sentence that an annotator
-            labelled in part, bytes that are no UTF-8; tokens or a number of sentences that differ from the gold
+            labelled in part, bytes that are not UTF-8; tokens or a number of sentences that differ from the gold
             file's; or for the whole file: missing, empty, cut off.
     """
     reader = _Conll(path, scheme, on_bad_tags, classes, header)
@@ -88,23 +88,23 @@ def read_gold(
     header: bool = False,
     on_bad_tags: str = "error",
 ) -> CrowdSequences:
-    """Reads sentences with their true tags and no annotators, such as a test set: token first, tag in the last column.
+    """Read sentences with true tags and no annotators, such as a test set: token first, tag in the last column.
 
-    The columns between (part of speech, chunk) are passed over; otherwise as `read_conll`. A sentence with `?` at each
-    token has no gold.
+    Columns in between (part of speech, chunk) are ignored; otherwise see `read_conll`. A sentence with `?` at all
+    tokens has no gold.
 
     Args:
         path: path of the file.
         scheme: as in `read_conll`.
         classes: as in `read_conll`.
-        header: the first line holds names of columns.
+        header: whether the first line contains names of columns.
         on_bad_tags: as in `read_conll`.
 
     Returns:
         Sentences with gold and 0 annotators.
 
     Raises:
-        DataError: as `read_conll`.
+        DataError: see `read_conll`.
     """
     return _sequences(_Conll(path, scheme, on_bad_tags, classes, header, last_only=True).read())
 
@@ -116,22 +116,22 @@ def write_conll(
     gold: str | os.PathLike[str] | None = None,
     header: bool = False,
 ) -> Path:
-    """Writes what `read_conll` reads: tabs between columns, one blank line after each sentence.
+    """Write a file for `read_conll`: tabs between columns, one blank line after each sentence.
 
-    The names of tasks are not written, those of annotators only with a header, texts and offsets not at all.
+    Names of tasks, texts and offsets are not written, and names of annotators only with a header.
 
     Args:
         sequences: sentences to write.
-        path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
+        path: path of the file, which is written atomically; compressed if the name ends in .gz.
         gold: path of a second file, for tokens and true tags.
-        header: write a first line of names.
+        header: whether to write a first line of names.
 
     Returns:
         The path.
 
     Raises:
-        DataError: a token that no line can hold (empty, with a tab, a line break or a NUL, or `-DOCSTART-`), gold
-            wanted and not there, or names of annotators that no header can hold.
+        DataError: a token that a line cannot contain (empty, with a tab, a line break or a NUL, or `-DOCSTART-`), no
+            gold although requested, or names of annotators that a header cannot contain.
     """
     crowd = sequences.annotations
     names = [str(name) for name in crowd.annotators.tolist()]
@@ -154,36 +154,36 @@ def write_conll(
 
 
 def write_gold(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path:
-    """Writes tokens and true tags, as `read_gold` reads them; `?` at the tokens of a sentence without gold.
+    """Write tokens and true tags for `read_gold`; `?` at the tokens of a sentence without gold.
 
     Args:
         sequences: sentences with gold.
-        path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
+        path: path of the file, which is written atomically; compressed if the name ends in .gz.
 
     Returns:
         The path.
 
     Raises:
-        DataError: as `write_conll`, or no sentence has gold.
+        DataError: see `write_conll`; or no sentence has gold.
     """
     known = zip(sequences.gold_tags(), sequences.tokens, strict=True)
     return write_tags(sequences, [[MISSING] * len(tokens) if tags is None else tags for tags, tokens in known], path)
 
 
 def write_tags(sequences: CrowdSequences, tags: Sequence[Sequence[str]], path: str | os.PathLike[str]) -> Path:
-    """Writes tokens and tags of any source, N lists [T_i], in two columns; otherwise as `write_gold`."""
+    """Write tokens and any tags, N lists [T_i], in two columns; otherwise see `write_gold`."""
     _check_cells(sequences)
     pairs = zip(sequences.tokens, tags, strict=True)
     return write_lines(path, (_sentence_lines(tokens, own) for tokens, own in pairs))
 
 
 def _sentence_lines(*columns: Sequence[str]) -> str:
-    """A line for each token of a sentence, and the blank line after them."""
+    """One line per token of a sentence, followed by a blank line."""
     return "".join("\t".join(row) + "\n" for row in zip(*columns, strict=True)) + "\n"
 
 
 def _folder(folder: Path, *options: Any) -> list[_Conll]:
-    """The files of a folder, one of each annotator, who is named after it; the last column counts."""
+    """Files of a folder, one per annotator, with tags in the last column."""
     readers: list[_Conll] = []
     for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
         reader = _Conll(path, *options, last_only=True).read()
@@ -198,7 +198,7 @@ def _folder(folder: Path, *options: Any) -> list[_Conll]:
 
 @dataclass
 class _Conll:
-    """One file of columns while it is read; codes are of tags as they come, until the classes are known."""
+    """Reader of one file of columns; tags are coded in order of appearance until the classes are known."""
 
     path: str | os.PathLike[str]
     scheme: str
@@ -208,7 +208,7 @@ class _Conll:
     last_only: bool = field(default=False, kw_only=True)  # a gold file: only the last column counts
     names: NDArray[Any] | None = None
     tokens: list[list[str]] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)  # lines of the sentences' first tokens
+    starts: list[int] = field(default_factory=list)  # line of each sentence's first token
     num_mended: int = 0
     vocabulary: dict[str, int] = field(default_factory=dict)
     answers: list[tuple[int, int, list[int]]] = field(default_factory=list)  # task, annotator, codes
@@ -217,15 +217,15 @@ class _Conll:
     def __post_init__(self) -> None:
         Choice(READ_AS).checked("", "scheme", self.scheme)
         self.file = TextFile(self.path)
-        self.own = _bilou if self.scheme == "BILOU" else str  # from the file's letters to those of the scheme, and back
+        self.own = _bilou if self.scheme == "BILOU" else str  # from the file's scheme to IOBES, and back
         self.scheme = READ_AS[self.scheme]
         self.given = None if self.classes is None else TagSet(map(self.own, self.classes), self.scheme).classes
 
     def read(self) -> _Conll:
-        """Reads the file, and gives itself."""
+        """Read the file, and return self."""
         width = first_line = start = 0
         rows: list[list[str]] = []
-        broken = False  # a line of the sentence is bad: what the others lack by that is not news
+        broken = False  # after a bad line, missing tags of the sentence are not reported
         for number, line in self.file.lines():
             if line is None:
                 broken = True
@@ -279,7 +279,7 @@ class _Conll:
             raise DataError(f"{self.file.name}, row {number}: {text}")
 
     def _sentence(self, rows: list[list[str]], start: int) -> None:
-        """Takes a sentence that begins in line `start`."""
+        """Add a sentence that starts in line `start`."""
         if not rows:
             return
         tokens, *columns = zip(*rows, strict=True)
@@ -324,7 +324,7 @@ class _Conll:
         return [known.get(tag, -1) for tag in tags]
 
     def _unknown(self, tag: str) -> str:
-        """Why a tag is not to be taken, or ""."""
+        """Why a tag is invalid, or ""."""
         if self.given is not None and tag not in self.given:
             names = ", ".join(map(repr, self.given))
             same = [name for name in self.given if name.lower() == tag.lower()]
@@ -348,12 +348,12 @@ _IN_OTHER_SCHEME = {"L": "E", "E": "L", "U": "S", "S": "U", "BILOU": "IOBES", "I
 
 
 def _bilou(text: str) -> str:
-    """Tags of BILOU as those of IOBES, and the other way round, in a text that names them."""
+    """Convert tags in a text from BILOU to IOBES, and vice versa."""
     return re.sub(r"(?<![\w-])(?:[LEUS](?=-)|BILOU|IOBES)", lambda tag: _IN_OTHER_SCHEME[tag[0]], text)
 
 
 def _sequences(known: _Conll | None, *readers: _Conll) -> CrowdSequences:
-    """The sentences of a gold file, of files of answers, or of both."""
+    """Sentences of a gold file, of files of answers, or of both."""
     files = [*readers, *([] if known is None else [known])]
     tokens, scheme = files[0].tokens, files[0].scheme
     types = {tag[2:] for file in files for tag in file.vocabulary if tag != OUTSIDE}
@@ -369,7 +369,7 @@ def _sequences(known: _Conll | None, *readers: _Conll) -> CrowdSequences:
 
 
 def _check_same_sentences(reader: _Conll, known: _Conll) -> None:
-    """Refuses a gold file with other sentences, and names the first tokens that differ."""
+    """Reject a gold file with other sentences; names the first differing tokens."""
     name, gold = reader.file.name, known.file.name
     for mine, theirs, line, other in zip(reader.tokens, known.tokens, reader.starts, known.starts, strict=False):
         if mine != theirs:

@@ -1,4 +1,4 @@
-"""read_predicted_spans: a tagger's spans of sentences, from a table as `crowdzoo predict` writes it."""
+"""read_predicted_spans: reads a tagger's spans from a table as written by `crowdzoo predict`."""
 
 from pathlib import Path
 
@@ -17,21 +17,21 @@ _NEEDED = ("task", "start", "end", "type")
 def read_predicted_spans(
     path: str | Path, crowd: CrowdSequences, layout: Layout | None = None
 ) -> dict[str, list[tuple[str, int, int]]]:
-    """Reads a tagger's spans.
+    """Read a tagger's spans.
 
     Args:
-        path: .parquet, .csv or .csv.gz with the columns `task`, `start`, `end` and `type`, a row per span.
-        crowd: sentences. Their `edges` say what start and end count: characters of the text, or tokens. A span gets
-            all tokens that it touches; if spans then overlap, the longest stays.
+        path: .parquet, .csv or .csv.gz with the columns `task`, `start`, `end` and `type`, one row per span.
+        crowd: sentences. Their `edges` define the unit of start and end: characters of the text, or tokens. A span gets
+            all tokens that it touches; of overlapping spans, the longest is kept.
         layout: encoding of the file.
 
     Returns:
-        Name of a sentence -> type, first token and the one after the last of its spans. Sentences that are not in
-        `crowd` are left out.
+        Name of a sentence -> type, first token and end (exclusive) of each span. Sentences that are not in `crowd` are
+        left out.
 
     Raises:
-        DataError: no such file or columns, none of the sentences, a start or end that is not a number, a type that no
-            tag can hold, or a span outside of its sentence; names file, row, column and value.
+        DataError: no such file or columns, none of the sentences, a start or end that is not a number, a type that is
+            invalid in tags, or a span outside its sentence; names file, row, column and value.
     """
     table = read_table(path, _NEEDED, layout=layout, what="predictions")
     tasks = list(map(str, task_names(table, repeats=True).tolist()))

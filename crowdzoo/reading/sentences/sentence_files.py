@@ -1,4 +1,4 @@
-"""Annotated sentences in either form of file."""
+"""Annotated sentences from either file format."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,23 +26,23 @@ def read_sentences(
     exclude: Sequence[str] | None = None,
     **spans: Any,
 ) -> CrowdSequences:
-    """Reads sentences with annotators' tags.
+    """Read sentences with annotators' tags.
 
     Args:
-        path: spans in .jsonl, gold among them; columns under any other ending.
+        path: spans in .jsonl, including gold; columns for any other suffix.
         gold: file of columns with the true tags.
         scheme: "BIO", "IOBES" or "BILOU"; see `read_conll`.
-        classes: the tags; for spans their types count, not their order.
+        classes: the tags; for spans, only their types are used, not their order.
         on_bad_tags: "error" or "mend"; see `read_conll` and `read_spans`.
-        platform: name of the labelling platform whose export this is; see `read_spans`.
-        exclude: names of annotators whose tags are left out.
-        **spans: further arguments of `read_spans`: field, text and encoding of an export, and on_bad_rows,
+        platform: name of the labelling platform of an export; see `read_spans`.
+        exclude: names of annotators whose tags are ignored.
+        **spans: further arguments of `read_spans`: field, text and encoding for an export, and on_bad_rows,
             on_duplicate, rejects and layer.
 
     Raises:
-        ConfigError: gold of spans in another file; an unknown platform, or several questions and no field; nobody has
-            a name that is to be left out.
-        DataError: a file that cannot be used.
+        ConfigError: gold of spans in another file; an unknown platform, or several questions and no field; an unknown
+            annotator in `exclude`.
+        DataError: an invalid file.
     """
     for name in ("field", "text", "encoding"):
         if spans.get(name) is not None and platform is None:
@@ -64,14 +64,14 @@ def read_sentences(
 
 
 def _without(crowd: CrowdSequences, names: Sequence[str], path: str | Path) -> CrowdSequences:
-    """The sentences without some annotators."""
+    """Remove annotators from the sentences."""
     table = crowd.annotations
     known = list(map(str, table.annotators.tolist()))
     if unmet := [name for name in names if name not in known]:
         raise not_excluded(unmet[0], str(path), known)
     gone = np.array([name in names for name in known], bool)
     kept = table.select_rows(~gone[table.annotator_ids])
-    places = [*np.where(gone, len(gone), np.cumsum(~gone) - 1).tolist(), GOLD]  # that of gold is the last
+    places = [*np.where(gone, len(gone), np.cumsum(~gone) - 1).tolist(), GOLD]  # the last one is for gold
     drawn = crowd.drawn and {
         (task, places[who]): spans for (task, who), spans in crowd.drawn.items() if places[who] < len(gone)
     }

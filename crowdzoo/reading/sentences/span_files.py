@@ -1,4 +1,4 @@
-"""JSON lines of spans, as annotation tools write them. Read line by line, written whole or not at all."""
+"""JSON lines of spans, as written by annotation tools. Read line by line."""
 
 import os
 import warnings
@@ -48,64 +48,62 @@ def read_spans(
     rejects: str | os.PathLike[str] | None = None,
     layer: str | Sequence[str] | None = None,
 ) -> CrowdSequences:
-    r"""Reads spans as annotation tools write them: a JSON object a line, for one sentence by one annotator.
+    r"""Read spans as written by annotation tools: one JSON object per line, for one sentence by one annotator.
 
     Keys:
         task: name of the sentence, a string or an integer. All lines of a task have the same text and tokens.
-        annotator: who, a string or an integer. Instead, `"gold": true` marks the truth. A line with neither (and
-            without spans) only says that there is such a sentence.
-        text: the sentence. Without `tokens` it is cut by `split_tokens`.
-        tokens: list of strings; where there is a text, they are in it one after the other, with nothing but white
-            space between them. At least one of `text` and `tokens` is there.
-        spans: list of objects `{"start": 0, "end": 4, "label": "PER"}`. With a text, start and end count its
-            characters (Unicode code points, from 0; end is the one after the last), and both are edges of tokens.
-            Without a text they count tokens. A span in pieces also has `"fragments": [[0, 4], [8, 12]]`, from its start
-            to its end.
+        annotator: name of the annotator, a string or an integer. Instead, `"gold": true` marks gold. A line with
+            neither (and without spans) only declares a sentence.
+        text: the sentence. Without `tokens`, it is split by `split_tokens`.
+        tokens: list of strings; if there is a text, they follow each other in it, with only white space in between. At
+            least one of `text` and `tokens` is required.
+        spans: list of objects `{"start": 0, "end": 4, "label": "PER"}`. With a text, start and end count its characters
+            (Unicode code points, from 0; end is exclusive), and both must be edges of tokens. Without a text, they
+            count tokens. A span in pieces also has `"fragments": [[0, 4], [8, 12]]`, from its start to its end.
 
-    Spans of a line may lie inside others, overlap them or be in pieces. They are kept in `drawn`; tags have the
-    `outermost` ones, and a warning says how many spans they lack. A span that appears there twice counts once.
+    Spans of a line may be nested, overlap or be in pieces. All are in `drawn`; tags contain the `outermost` ones, and a
+    warning tells how many are missing. Repeated spans of a line count once.
 
-    Ids are compared as text: 7 and "7" are one, and where all are integers they become integers. UTF-8; gzip where the
-    name ends in .gz. The file is read line by line; blank lines are passed over.
+    Ids are compared as text: 7 and "7" are the same, and if all are integers they become integers. UTF-8; gzip if the
+    name ends in .gz. The file is read line by line; blank lines are ignored.
 
-    A first line with nothing but `tasks`, `annotators` or `classes`, lists of names in the order of their codes, says
-    what the other lines cannot: names that nobody used, another order, integers that are strings. `write_spans` writes
-    one where it is needed.
+    A first line with only `tasks`, `annotators` or `classes`, lists of names in the order of their codes, defines what
+    the other lines cannot: unused names, another order, strings that look like integers. `write_spans` writes one if
+    needed.
 
     Args:
         path: path of the file.
         scheme: scheme of the tags that the spans become, "BIO" or "IOBES".
         annotators: names in code order, or None for the sorted names that occur.
-        types: the labels that there are, or None for those that occur.
-        on_bad_tags: for spans whose edge is not an edge of a token: "error" (default) makes it a bad line, "mend"
-            takes all tokens that the span touches, and `num_mended` counts such spans. A span that touches no token is
-            a bad line in both cases.
-        platform: name of the labelling platform whose export this is (see `PLATFORMS` of
-            `crowdzoo.reading.platforms.export`); None: none.
-        field: question of the export that is meant; None where it has only one that is answered with spans.
-        text: column of the export that is the text; None: `text`, or the only one that holds strings.
-        encoding: of the text of an export; None: UTF-8, or what a byte order mark says.
-        on_bad_rows: "error" (default) stops at bad lines, "reject" leaves them out: of an export an annotator's answer
-            for a text, or the entry. `annotations.num_rejected` counts them, and a warning says so unless they go to
-            `rejects`.
-        on_duplicate: what the second line of an annotator for a task does: "error" (default) makes it a bad line,
-            "first" and "last" say which one is kept.
-        rejects: CSV file for lines left out, as in `ReadingOptions`.
-        layer: labels of the spans that are read, a list or with commas between, such as one of those that lie inside
-            each other; None: all.
+        types: the possible labels, or None for those that occur.
+        on_bad_tags: handling of spans whose edge is not an edge of a token: "error" (default) makes it a bad line,
+            "mend" takes all tokens that the span touches, and `num_mended` counts such spans. A span that touches no
+            token is always a bad line.
+        platform: name of the labelling platform of an export (see `PLATFORMS` of `crowdzoo.reading.platforms.export`);
+            None: not an export.
+        field: question of the export; may be None if only one is answered with spans.
+        text: text column of the export; None: `text`, or the only column with strings.
+        encoding: encoding of an export; None: UTF-8, or that of a byte order mark.
+        on_bad_rows: "error" (default) raises an error for bad lines, "reject" skips them; in an export, these are an
+            annotator's answer for a text, or an entry. They are counted in `annotations.num_rejected` and, unless
+            written to `rejects`, in a warning.
+        on_duplicate: handling of a second line by the same annotator for a task: "error" (default) makes it a bad line,
+            "first" and "last" keep that line.
+        rejects: CSV file for skipped lines, as in `ReadingOptions`.
+        layer: labels of the spans to read, a list or comma-separated, such as one level of nested spans; None: all.
 
     Returns:
-        Sentences in the order in which they first appear, with gold where they have it; classes are "O", then the
-        tags of the types, sorted.
+        Sentences in order of first appearance, with gold if they have any; classes are "O", then the tags of the types,
+        sorted.
 
     Raises:
-        DataError: with file, line, key, value and a fix (ten shown, the rest counted): no JSON, an unknown key, a
-            value of another kind, text or tokens that differ from the task's first line, a repeated (task, annotator)
-            or second gold, a span outside the text, inside a token or empty; or for the whole file:
-            missing, empty, cut off, or without a label of `layer`.
+        DataError: with file, line, key, value and a fix (ten shown, the rest counted): invalid JSON, an unknown key, a
+            value of another type, text or tokens that differ from the task's first line, a repeated (task, annotator)
+            or second gold, a span outside the text, inside a token or empty; or for the whole file: missing, empty, cut
+            off, or without a label of `layer`.
 
     Warns:
-        UserWarning: how many spans tags lack.
+        UserWarning: number of spans missing from tags.
     """
     check_scheme(scheme)
     Choice(("error", "mend")).checked("", "on_bad_tags", on_bad_tags)
@@ -135,24 +133,24 @@ def read_spans(
 
 @dataclass
 class Sentence:
-    """What the first line of a task said."""
+    """A sentence from the first line of its task."""
 
     code: int
     line: int
     text: str | None
     tokens: list[str]
     offsets: NDArray[np.int64] | None
-    given: list[str] | None  # tokens as they stood in the file
+    given: list[str] | None  # tokens in the file
     lines: dict[str, int] = field(default_factory=dict)  # annotator -> line
     gold: list[DrawnSpan] | None = None
 
     def __post_init__(self) -> None:
         edges = token_edges(len(self.tokens)) if self.offsets is None else self.offsets
-        # the first character (or token) of each token -> its number, and the one after the last
+        # first character (or token) of each token -> its number, and end -> its number
         self.first, self.last = ({place: token for token, place in enumerate(side)} for side in edges.T.tolist())
 
     def check_ends(self, key: str, start: int, end: int) -> None:
-        """Refuses a span that is empty or goes beyond the sentence."""
+        """Reject a span that is empty or exceeds the sentence."""
         size, unit = (len(self.tokens), "tokens") if self.text is None else (len(self.text), "characters")
         if not 0 <= start < end <= size:
             name, value = ("end", end) if 0 <= start < size else ("start", start)
@@ -161,7 +159,7 @@ class Sentence:
             raise LineError(f"{key}.{name}", value, f"{what}: start < end, and there are {size} {unit}, from 0. {fix}")
 
     def off_edge(self, name: str, value: int) -> str:
-        """Which token an offset cuts, or what it should be."""
+        """Reason for an offset that is not an edge of a token, with the nearest edge."""
         assert self.offsets is not None
         for (start, end), token in zip(self.offsets.tolist(), self.tokens, strict=True):
             if start < value < end:
@@ -174,14 +172,14 @@ class Sentence:
 
 
 class LineError(Exception):
-    """A bad value of a line: its key or None, the value, and the reason."""
+    """An invalid value of a line: its key or None, the value, and the reason."""
 
     def __init__(self, key: str | None, value: Any, reason: str):
         super().__init__(key, shown(value), reason)
 
 
 def check_keys(row: dict[str, Any], known: Sequence[str], before: str = "") -> None:
-    """Refuses an object with a key that nobody knows."""
+    """Reject an object with an unknown key."""
     for key in row:
         if key not in known:
             reason = f"is under an unknown key; there are {', '.join(known)}.{did_you_mean(key, known)}"
@@ -189,7 +187,7 @@ def check_keys(row: dict[str, Any], known: Sequence[str], before: str = "") -> N
 
 
 def aligned(text: str, tokens: Sequence[str]) -> NDArray[np.int64] | str:
-    """Where tokens are in a text, int64 [T, 2], or what is wrong as the end of a sentence."""
+    """Offsets of tokens in a text, int64 [T, 2], or the problem as the end of a sentence."""
     offsets = []
     place = 0
     for number, token in enumerate(tokens):
@@ -205,13 +203,13 @@ def aligned(text: str, tokens: Sequence[str]) -> NDArray[np.int64] | str:
 
 
 def is_token(token: Any) -> bool:
-    """Whether a value can be a token: a string with something to see in it."""
+    """Whether a value can be a token: a string with a visible character."""
     return isinstance(token, str) and bool(token.strip()) and is_text(token)
 
 
 @dataclass
 class _Spans:
-    """One file of spans while it is read."""
+    """Reader of one file of spans."""
 
     file: TextFile
     scheme: str
@@ -223,9 +221,9 @@ class _Spans:
     num_mended: int = 0
     sentences: dict[str, Sentence] = field(default_factory=dict)
     answers: dict[tuple[int, str], list[DrawnSpan]] = field(default_factory=dict)
-    flat: bool = True  # all spans lie side by side
-    repeated: list[BadRow] = field(default_factory=list)  # left out by `on_duplicate`
-    tasks: list[Any] | None = None  # as the first line names them
+    flat: bool = True  # whether no spans overlap or are in pieces
+    repeated: list[BadRow] = field(default_factory=list)  # skipped by `on_duplicate`
+    tasks: list[Any] | None = None  # from the first line
     classes: list[str] | None = None
 
     def read(self) -> None:
@@ -296,7 +294,7 @@ class _Spans:
         self.answers[sentence.code, annotator] = spans
 
     def _names(self, row: dict[str, Any]) -> None:
-        """The first line of names; what was passed as an argument counts more."""
+        """Read names from the first line; arguments take precedence."""
         for key, names in row.items():
             known = isinstance(names, list) and all(type(name) in (str, int) for name in names)
             if not known or not all(is_text(str(name)) for name in names):
@@ -328,7 +326,7 @@ class _Spans:
         return str(value)
 
     def _sentence(self, task: str, row: dict[str, Any], number: int) -> Sentence:
-        """The task's sentence, from this line or an earlier one that says the same."""
+        """The task's sentence, from this line or an earlier equal one."""
         text, given_tokens = row.get("text"), row.get("tokens")
         if (known := self.sentences.get(task)) is not None:
             for key, mine, theirs in (("text", text, known.text), ("tokens", given_tokens, known.given)):
@@ -363,7 +361,7 @@ class _Spans:
         return self.sentences[task]
 
     def _drawn(self, sentence: Sentence, spans: Any) -> list[DrawnSpan]:
-        """A line's spans, each once, in the order of the text."""
+        """Distinct spans of a line, in the order of the text."""
         if not isinstance(spans, list):
             raise LineError("spans", spans, "is not a list.")
         drawn: list[DrawnSpan] = []
@@ -387,7 +385,7 @@ class _Spans:
         return drawn
 
     def _pieces(self, sentence: Sentence, key: str, span: dict[str, Any]) -> tuple[tuple[int, int], ...]:
-        """Tokens of a span's pieces; those with no token between them are one."""
+        """Tokens of a span's pieces; adjacent pieces are merged."""
         fragments = span[_FRAGMENTS]
         pairs = isinstance(fragments, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in fragments)
         pieces: list[tuple[int, int]] = []
@@ -404,7 +402,7 @@ class _Spans:
         return tuple(pieces)
 
     def _tokens_of(self, sentence: Sentence, key: str, start: Any, end: Any, label: Any) -> tuple[int, int]:
-        """First token of a piece of a span, and the one after the last."""
+        """First token of a piece of a span, and its end (exclusive)."""
         for name, value in (("start", start), ("end", end)):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise LineError(f"{key}.{name}", value, "is not an integer.")
@@ -417,7 +415,7 @@ class _Spans:
             raise LineError(f"{key}.label", label, reason)
         sentence.check_ends(key, start, end)
         if self.widens and (start not in sentence.first or end not in sentence.last):
-            assert sentence.offsets is not None  # spans that count tokens have no other edges
+            assert sentence.offsets is not None  # spans that count tokens are always at edges
             touched = np.flatnonzero((sentence.offsets[:, 0] < end) & (sentence.offsets[:, 1] > start))
             if len(touched):
                 self.num_mended += 1
@@ -460,7 +458,7 @@ class _Spans:
         return CrowdSequences(tokens, crowd, truth, texts, offsets, self.scheme, self.num_mended, drawn)
 
     def _tell_lost(self, answers: dict[Any, list[DrawnSpan]], kept: dict[Any, list[DrawnSpan]]) -> None:
-        """Warns of what tags do not have."""
+        """Warn of spans that tags do not contain."""
         total, flat = (sum(map(len, spans.values())) for spans in (answers, kept))
         pieces = sum(len(span.fragments) > 1 for spans in answers.values() for span in spans)
         warnings.warn(
@@ -473,7 +471,7 @@ class _Spans:
 
 
 def _tell_left_out(bad: list[BadRow], rejects: str | os.PathLike[str] | None) -> None:
-    """Writes the lines that were left out, or warns of them."""
+    """Write skipped lines to `rejects`, or warn of them."""
     with rejects_file(None if rejects is None else Path(rejects)) as write:
         for row in bad:
             write(row, "")

@@ -1,4 +1,4 @@
-"""JSON lines of spans, as `read_spans` reads them."""
+"""Writing of JSON lines of spans for `read_spans`."""
 
 import json
 import os
@@ -20,26 +20,26 @@ from crowdzoo.reading.sentences.text_lines import integers_if_all, sorted_names,
 
 
 def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path:
-    """Writes what `read_spans` reads: of each sentence a line for each annotator, one for gold, or one for neither.
+    """Write a file for `read_spans`: for each sentence, one line per annotator, one for gold, or one without either.
 
-    With texts, spans count characters, and tokens are written where `split_tokens` would cut otherwise. Tags that break
-    the scheme become the spans that they mean. Spans that were not drawn side by side are written as they were drawn.
+    With texts, spans count characters, and tokens are written if `split_tokens` would give others. Tags that break the
+    scheme are written as the spans they mean. Spans that overlap or are in pieces are written unchanged.
 
     Args:
         sequences: sentences to write.
-        path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
+        path: path of the file, which is written atomically; compressed if the name ends in .gz.
 
     Returns:
-        The path. What is read back is equal, with all answers to a sentence together.
+        The path. Reading the file gives equal sentences, with all answers to a sentence together.
 
     Raises:
-        DataError: a token, text or name that is no UTF-8, names that are neither strings nor integers, or tokens of a
-            text that are white space or have other characters between them.
+        DataError: a token, text or name that is not valid UTF-8, names that are neither strings nor integers, or tokens
+            of a text that are white space or have other characters between them.
     """
     gold = None if sequences.gold is None else sequences.gold_tags()
     crowd = sequences.annotations
     _, first = np.unique(crowd.task_ids * crowd.num_annotators + crowd.annotator_ids, return_index=True)
-    first = np.sort(first)  # in the order of the answers, not of the annotators' codes
+    first = np.sort(first)  # in the order of answers, not of annotator codes
     order = first[np.argsort(crowd.task_ids[first], kind="stable")]
     begins = np.searchsorted(crowd.task_ids[order], np.arange(1, len(sequences)))
     who_said = np.split(crowd.annotators[crowd.annotator_ids[order]], begins)
@@ -71,7 +71,7 @@ def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path
 
 
 def _sentence_line(sequences: CrowdSequences, task: int, name: Any) -> dict[str, Any]:
-    """What all lines of a task say of its sentence."""
+    """Entries on the sentence that all lines of a task share."""
     tokens = list(sequences.tokens[task])
     head = {"task": name, "tokens": tokens}
     if sequences.texts is not None and sequences.offsets is not None:
@@ -89,7 +89,7 @@ def _sentence_line(sequences: CrowdSequences, task: int, name: Any) -> dict[str,
 
 
 def _head(sequences: CrowdSequences, gold: list[list[str] | None] | None) -> dict[str, list[Any]]:
-    """The first line: those names that reading would not find, or find in another order."""
+    """The first line: names that reading would miss or find in another order."""
     crowd = sequences.annotations
     used = {str(name) for name in crowd.annotators[np.unique(crowd.annotator_ids)].tolist()}
     tags = {sequences.classes[code] for code in np.unique(crowd.labels).tolist()}

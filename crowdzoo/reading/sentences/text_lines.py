@@ -1,4 +1,4 @@
-"""What the readers of sentences share: lines with their numbers and bad rows, and names; lines out at once."""
+"""Shared by readers of sentences: lines with numbers and bad rows, names, and atomic writing of lines."""
 
 import gzip
 import json
@@ -21,16 +21,16 @@ from crowdzoo.reading.platforms.record import BadValue, Record
 
 
 class TextFile:
-    """A text file that is read line by line, and the bad rows that are found in it.
+    """A text file that is read line by line, with its bad rows.
 
     Args:
-        path: path of the file; gzip where the name ends in .gz.
+        path: path of the file; gzip if the name ends in .gz.
 
     Attributes:
         name: the path, for messages.
-        skips: whether bad values are left out, each with its row.
+        skips: whether rows with bad values are skipped.
         num_bad: number of bad values so far.
-        bad: the first of them, or all where they are left out.
+        bad: the first of them, or all if they are skipped.
     """
 
     skips = False
@@ -41,21 +41,21 @@ class TextFile:
         self.bad: list[BadRow] = []
 
     def note(self, row: int, column: str | None, value: object, reason: str, count: int = 1) -> None:
-        """Takes note of a bad value, see `BadRow`; of `count` values where it is for several."""
+        """Record a bad value, see `BadRow`; it may stand for `count` values."""
         self.note_row(BadRow(self.name, row, column, value, reason), count)
 
     def note_row(self, bad: BadRow, count: int = 1) -> None:
-        """As `note`."""
+        """See `note`."""
         self.num_bad += count
         if self.skips or len(self.bad) < SHOWN:
             self.bad.append(bad)
 
     def stop_if_bad(self, message: str = "", hint: str = "") -> None:
-        """Raises a `DataError` with the values noted, if there are any.
+        """Raise a `DataError` with the recorded values, if there are any.
 
         Args:
-            message: one sentence; by default it counts the values.
-            hint: what follows the count.
+            message: one sentence; by default, the number of values.
+            hint: text after the count.
         """
         if self.num_bad and not self.skips:
             count = "1 bad value" if self.num_bad == 1 else f"{self.num_bad:,} bad values"
@@ -63,7 +63,7 @@ class TextFile:
             raise DataError(message or f"{self.name} has {count}.{hint}", rows, self.num_bad)
 
     def lines(self) -> Iterator[tuple[int, str | None]]:
-        """Lines with their numbers, from 1; None for one that is noted as bad."""
+        """Yield line numbers, from 1, and lines; None for a line recorded as bad."""
         number, empty = 0, True
         with open_regular(self.name) as stream:
             while raw := stream.readline(LONGEST_LINE):
@@ -93,7 +93,7 @@ class TextFile:
 
 
 def _without_mark(name: str, raw: bytes) -> bytes:
-    """The first line without a byte order mark; refuses what is not text."""
+    """The first line without a byte order mark; rejects files that are not text."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{name}: the file is UTF-16; save it as UTF-8.")
     if raw.startswith(b"\x1f\x8b"):
@@ -102,10 +102,10 @@ def _without_mark(name: str, raw: bytes) -> bytes:
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> Path:
-    """Writes lines to a file, which appears when it is complete; its parents are made."""
+    """Write lines to a file atomically; creates its parent folders."""
     path = Path(path)
     with atomic_file(path) as raw:
-        # no time stamp and no name, so that equal content gives equal files
+        # without time stamp and name, equal content gives equal files
         packed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else None
         with packed or nullcontext(raw) as stream:
             stream.writelines(line.encode("utf-8") for line in lines)
@@ -116,22 +116,22 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def integers_if_all(names: list[str]) -> list[Any]:
-    """Names as integers where each is written as Python writes one."""
+    """Convert names to integers if all are written like Python integers."""
     return [int(name) for name in names] if all(_INTEGER.fullmatch(name) for name in names) else list(names)
 
 
 def sorted_names(names: set[str]) -> np.ndarray:
-    """Annotators' names in order, integers where all are written as such, [R]."""
+    """Annotators' names in order, as integers if all are written like that, [R]."""
     ordered = sorted(integers_if_all(list(names)))
     return names_array(ordered, "annotators") if ordered else np.empty(0, np.int64)
 
 
 class ExportLines(TextFile):
-    """A line for each annotator of a sentence, with the number of its entry in the export.
+    """One line per annotator of a sentence, with the number of its entry in the export.
 
     Args:
         export: the export.
-        text: name of the column of the export that is the text; None: `text`, or the only one that holds strings.
+        text: name of the text column of the export; None: `text`, or the only column with strings.
     """
 
     def __init__(self, export: Export, text: str | None = None):
@@ -139,7 +139,7 @@ class ExportLines(TextFile):
         self.export, self.text, self.place = export, text, ("", 0)
 
     def lines(self) -> Iterator[tuple[int, str | None]]:
-        """Lines with the numbers of their entries; gold comes last."""
+        """Yield numbers of entries, and lines; gold comes last."""
         gold: dict[str, tuple[Record, str]] = {}
         for record in self.export.records():
             if isinstance(record, BadRow):
@@ -166,12 +166,12 @@ class ExportLines(TextFile):
             yield record.row, line
 
     def note(self, row: int, column: str | None, value: object, reason: str, count: int = 1) -> None:
-        """As `TextFile.note`, with the file of the entry that was given last, and its number there."""
+        """See `TextFile.note`; uses the file of the last entry, and its number there."""
         name, number = self.place
         self.note_row(BadRow(name or self.name, number or row, column, value, reason), count)
 
     def _text(self, record: Record) -> str | None:
-        """The text that annotators saw; None where it is noted as missing."""
+        """The text that annotators saw; None if it is missing, which is recorded."""
         texts = {name: value for name, value in record.data.items() if isinstance(value, str)}
         name = self.text or "text"
         if self.text is None and len(texts) == 1:
@@ -189,10 +189,10 @@ def _line(record: Record, text: str, more: dict[str, Any]) -> str:
 
 
 def _tidy(text: str, spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Spans without white space at their ends, each once: a mouse marks a space too much, or a name twice.
+    """Strip white space from spans and drop duplicates, which selecting with a mouse easily creates.
 
     Raises:
-        BadValue: another text is where a span was marked.
+        BadValue: the text at a span differs from the marked text.
     """
     tidied: list[dict[str, Any]] = []
     for span in spans:
@@ -207,7 +207,7 @@ def _tidy(text: str, spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _check_marked(text: str, span: dict[str, Any], pieces: list[list[Any]]) -> None:
-    """Compares letters alone: platforms write white space in their own ways, and a space between pieces."""
+    """Compare only letters, since platforms change white space, and put a space between pieces."""
     marked = span.get("text")
     if isinstance(marked, str) and all(type(end) is int for piece in pieces for end in piece):
         covered = "".join(text[slice(*piece)] for piece in pieces)
@@ -230,7 +230,7 @@ def _trimmed(text: str, start: Any, end: Any, marked: Any = None) -> list[Any]:
 
 
 def _code_points(text: str, start: int, end: int, marked: str) -> tuple[int, int]:
-    """Offsets that count UTF-16, where an emoji is two; others, which do not fit either, stay as they are."""
+    """Convert offsets in UTF-16, where an emoji counts two; offsets that do not match either way are unchanged."""
     units = text.encode("utf-16-le", "surrogatepass")
     before, inside = (units[2 * a : 2 * b].decode("utf-16-le", "replace") for a, b in ((0, start), (start, end)))
     return (len(before), len(before) + len(inside)) if inside == marked else (start, end)

@@ -1,4 +1,4 @@
-"""read_word_vectors: vectors of words out of GloVe's or word2vec's text files, for a tagger to start from."""
+"""read_word_vectors: reads word vectors from GloVe's or word2vec's text files, to initialize a tagger."""
 
 import os
 import re
@@ -20,16 +20,16 @@ _HEADER = re.compile(r"([0-9]{1,17}) ([0-9]{1,17})")
 
 @checked(size=Number(1, whole=True))
 def read_word_vectors(path: str | os.PathLike[str], words: Sequence[str], size: int) -> tuple[NDArray[np.float32], int]:
-    """Reads the vectors of some words, for `SequenceTagger.set_word_vectors`.
+    """Read the vectors of given words, for `SequenceTagger.set_word_vectors`.
 
-    The file is text as GloVe has it: a line a word, the word and its numbers, single spaces between. The last `size`
-    fields are the numbers, so that words may hold spaces. A first line "count size", as word2vec's text form has it, is
-    passed over. UTF-8; gzip where the name ends in .gz. The file is read line by line; for the numbers only those of
-    the words asked for are looked at.
+    The file is text in GloVe's format: one line per word, with the word and its numbers separated by single spaces. The
+    last `size` fields are the numbers, so words may contain spaces. A first line "count size", as in word2vec's text
+    format, is ignored. UTF-8; gzip if the name ends in .gz. The file is read line by line, and only numbers of the
+    given words are parsed.
 
-    A word of the file is first taken as it is, and where `words` has none such, in the form in which
-    `TokenEncoder` looks words up: lower case, every digit 0. For several with one form the one that is written so
-    counts, else the first, which in files sorted by frequency is the most frequent.
+    A word of the file is first looked up unchanged and, if `words` does not contain it, in the form of `TokenEncoder`:
+    lower case, every digit 0. Of several words with the same form, the one written in this form is used, else the
+    first, which in files sorted by frequency is the most frequent.
 
     Args:
         path: path of the file.
@@ -37,14 +37,14 @@ def read_word_vectors(path: str | os.PathLike[str], words: Sequence[str], size: 
         size: length of a vector, D.
 
     Returns:
-        Vectors float32 `[V + 2, D]`: row i + 2 is that of word i; rows of NaN for padding (0), unknown words (1) and
-        words that the file lacks. And how many words were found.
+        Vectors float32 `[V + 2, D]`: row i + 2 is word i; rows of NaN for padding (0), unknown words (1) and words
+        missing from the file. And the number of words found.
 
     Raises:
         ConfigError: `size` is not a whole number of at least 1.
-        DataError: with file, line, value and a fix (ten shown, the rest counted): a line with another number of
-            numbers, what is not a finite number, bytes that are not UTF-8; for the whole file: missing, empty, cut off,
-            of another size, without a single one of the words.
+        DataError: with file, line, value and a fix (ten shown, the rest counted): a line with a wrong number of values,
+            a value that is not a finite number, bytes that are not UTF-8; for the whole file: missing, empty, cut off,
+            of another size, or without any of the words.
 
     Source:
         J. Pennington, R. Socher, C. Manning: GloVe. EMNLP 2014 (the format of its files).
@@ -55,7 +55,7 @@ def read_word_vectors(path: str | os.PathLike[str], words: Sequence[str], size: 
 
 
 class _Reader:
-    """One file while it is read."""
+    """Reader of one file."""
 
     def __init__(self, file: TextFile, words: Sequence[str], size: int):
         self.file = file
@@ -63,7 +63,7 @@ class _Reader:
         self.size = size
         self.vectors = np.full((len(words) + FIRST, size), np.nan, np.float32)
         self.found = np.zeros(len(words) + FIRST, np.int8)
-        self.count: int | None = None  # of vectors, as word2vec's first line says
+        self.count: int | None = None  # number of vectors in word2vec's first line
 
     def read(self) -> None:
         name, num_words, num_vectors = self.file.name, len(self.found) - FIRST, 0
@@ -90,7 +90,7 @@ class _Reader:
             return False
         if int(header[2]) != self.size:
             if self.size == 1:
-                return False  # a word that is a number, and its one number
+                return False  # a word that is a number, with its single value
             raise DataError(f"{self.file.name}: vectors have {header[2]} numbers by its first line, not {self.size}.")
         self.count = int(header[1])
         return True
@@ -142,7 +142,7 @@ def _is_number(text: str) -> bool:
 
 
 def _normal(word: str) -> str:
-    """Lower case, every digit 0: as `TokenEncoder` looks words up, without TensorFlow."""
+    """Lower case, every digit 0, like `TokenEncoder` but without TensorFlow."""
     word = word.lower()
     if word.isalpha():
         return word

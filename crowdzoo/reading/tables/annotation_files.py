@@ -1,4 +1,4 @@
-"""CSV files that are written: annotations, and rows that were left out."""
+"""Writing of CSV files: annotations, and rejected rows."""
 
 import contextlib
 import csv
@@ -16,19 +16,19 @@ HEADER = ("file", "row", "column", "value", "reason", "original")
 
 
 def write_annotations(annotations: Annotations, path: str | Path) -> Path:
-    """Writes the columns task, annotator, label (names; ratings as numbers), seconds and timestamp, a row each.
+    """Write the columns task, annotator, label (names; ratings as numbers), seconds and timestamp.
 
     Comparisons of two tasks have left and right instead of task.
 
     Args:
-        annotations: of any kind but sentences.
-        path: path of the file, which appears when it is complete.
+        annotations: annotations of any kind except sentences.
+        path: path of the file, which is written atomically.
 
     Returns:
         The path.
 
     Raises:
-        DataError: names that differ in white space at their ends alone, which a reader of CSV passes over.
+        DataError: names that differ only in leading or trailing white space, which readers of CSV ignore.
     """
     labels = annotations.label_names
     for names in (annotations.tasks, annotations.annotators, labels):
@@ -51,29 +51,29 @@ def write_annotations(annotations: Annotations, path: str | Path) -> Path:
 
 @contextlib.contextmanager
 def rejects_file(path: Path | None) -> Iterator[Callable[[BadRow, str], None]]:
-    """Makes a CSV file of rejected rows, which appears when it is complete.
+    """Open a CSV file of rejected rows, which is written atomically.
 
     Args:
-        path: path of the file, or None to write nothing.
+        path: path of the file; None writes nothing.
 
     Yields:
-        A function that adds a row: what is wrong, and the row as it is in its file.
+        A function that adds a row: the problem, and the row as in its file.
     """
     if path is None:
         yield lambda problem, original: None
         return
     with atomic_file(path) as file:
-        # half a character, which UTF-8 has not, as \\ud800
+        # lone surrogates, which UTF-8 cannot encode, as \\ud800
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
         writer = csv.writer(text)
         writer.writerow(HEADER)
 
         def write(problem: BadRow, original: str) -> None:
             row = [problem.file, problem.row, problem.column, problem.value, problem.reason, original]
-            # before Python 3.11 the csv module writes no NUL
+            # before Python 3.11, the csv module cannot write NUL
             writer.writerow([cell.replace("\0", "\\x00") if isinstance(cell, str) else cell for cell in row])
 
         try:
             yield write
         finally:
-            text.detach()  # writes the rest; the file is closed by who opened it
+            text.detach()  # flushes the rest; the opener closes the file

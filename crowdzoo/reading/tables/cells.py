@@ -1,4 +1,4 @@
-"""Labels out of cells: of wide tables, without the marks of a missing label, several labels of a cell apart."""
+"""Cells to annotations: wide tables, marks of missing labels, and cells with several labels."""
 
 import ast
 import contextlib
@@ -21,19 +21,19 @@ from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.sources import LABEL_OF, PART_OF, Batch, Source
 
-SEPARATORS = ("|", ";", ",", "\n")  # of several labels in a cell
+SEPARATORS = ("|", ";", ",", "\n")  # between several labels in a cell
 JOINT = " | "  # between the columns that name a task
-YES = ("1", "1.0", "true", "yes", "x", "y", "on", "\N{CHECK MARK}", "ja", "oui")  # in the column of a label
+YES = ("1", "1.0", "true", "yes", "x", "y", "on", "\N{CHECK MARK}", "ja", "oui")  # values in the column of a label
 NO = ("", "0", "0.0", "false", "no", "n", "off", "nein", "non")
-HEAD = 1000  # rows that show whether a cell holds several annotators
+HEAD = 1000  # rows checked for cells with several annotators
 
 
 def listed(text: str, of: tuple[type, ...] = (str, int, float)) -> list[str] | None:
-    """What a list of JSON or Python holds, as in `["cat", "dog"]`; None where the text is not one, or not of labels.
+    """Items of a JSON or Python list, as in `["cat", "dog"]`; None if the text is not a list of labels.
 
     Args:
-        text: of a cell.
-        of: types of what the list may hold; None is not a label.
+        text: text of a cell.
+        of: types of items that the list may contain; None is not a label.
     """
     text = text.strip()
     if text[:1] not in ("[", "(", "{"):
@@ -47,7 +47,7 @@ def listed(text: str, of: tuple[type, ...] = (str, int, float)) -> list[str] | N
 
 
 def json_answers(text: str) -> dict[str, Any]:
-    """Question -> answer of a cell such as {"T0": "yes"} or [{"task": "T0", "value": "yes"}]; for other cells {}."""
+    """Question -> answer for a cell such as {"T0": "yes"} or [{"task": "T0", "value": "yes"}]; {} for other cells."""
     try:
         parsed = parse_json(text) if text.lstrip()[:1] in ("[", "{") else []
     except JsonError:
@@ -60,10 +60,10 @@ def json_answers(text: str) -> dict[str, Any]:
 
 
 def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
-    """Refuses a table whose cells hold several annotators, with a label of each, unless its classes are named.
+    """Reject a table whose cells contain several annotators and their labels, unless its classes are given.
 
     Raises:
-        DataError: so it is in all of the first rows, and an annotator has two of them.
+        DataError: all of the first rows have this form, and an annotator is in two of them.
     """
     kind = source.label_kind
     if rules.names["label"] is not None or source.own or kind.has_positions or kind.values:
@@ -97,24 +97,24 @@ def _parts(text: str, mark: str) -> list[str]:
 
 
 def made_of_others(names: Sequence[str]) -> tuple[str, str] | None:
-    """A name whose parts, between one of the usual separators, are other names; and that separator."""
+    """A name that consists of other names and one of the usual separators; and that separator."""
     known = set(names)
     for name in names:
         for mark in (*SEPARATORS, "/", " "):
             parts = _parts(name, mark)
-            # a line break is in no name, so that one part that is known will do
+            # names do not contain line breaks, so one known part is enough
             if len(parts) > 1 and (known.issuperset(parts) or ("\n" == mark in name and not known.isdisjoint(parts))):
                 return name, mark
     return None
 
 
 class Cells:
-    """Takes the cells of a source apart into one row an annotation, as its layout says.
+    """Convert the cells of a source to one row per annotation, according to its layout.
 
     The rows of a wide table keep its line numbers, and annotators the order of its columns within a line.
 
     Args:
-        source: of the rows.
+        source: source of the rows.
         rules: rules for the rows.
     """
 
@@ -124,7 +124,7 @@ class Cells:
         self._renamed: set[str] = set()
 
     def batches(self) -> Iterator[Batch]:
-        """Walks through the source from its start."""
+        """Iterate over the source from its start."""
         for number, batch in enumerate(self.source.batches()):
             if self.source.by_winner:
                 self._mix_sides(batch)
@@ -151,7 +151,7 @@ class Cells:
                 batch = self._split(batch)
             if self.layout.rename:
                 self._rename(batch)
-            if self.layout.no_label is not None:  # also of cells in which there are separators alone
+            if self.layout.no_label is not None:  # also for cells with only separators
                 self._fill(batch)
             yield batch
         if unmet := [name for name in self.layout.rename if name not in self._renamed]:
@@ -159,16 +159,16 @@ class Cells:
             warnings.warn(text, DataWarning, stacklevel=5)
 
     def _present(self, values: pa.Array) -> np.ndarray:
-        """Where a cell holds no mark of a missing label, bool [n]. The mark -1 is also written -1.0."""
+        """Which cells do not contain a mark of a missing label, bool [n]. The mark -1 also matches -1.0."""
         if pa.types.is_floating(values.type):
-            whole = pc.equal(pc.subtract(values, pc.floor(values)), 0)  # NaN of what is infinite
+            whole = pc.equal(pc.subtract(values, pc.floor(values)), 0)  # NaN for infinite values
             whole = whole.fill_null(False).to_numpy(zero_copy_only=False)
             pairs = zip(values.to_pylist(), whole, strict=True)
             values = pa.array([str(int(value)) if flat else str(value) for value, flat in pairs], pa.large_string())
         else:
             values = pc.utf8_trim_whitespace(values.cast(pa.large_string()))
         marks = without_zeros(pa.array(self.layout.missing, pa.large_string()))
-        if self.source.label_kind.has_numbers:  # however they are written
+        if self.source.label_kind.has_numbers:  # regardless of notation
             numbers, words = self._ratings(marks)
             ratings, no_number = self._ratings(values)
             return ~((np.isin(ratings, numbers[~words]) & ~no_number) | _is_in(values, marks))
@@ -180,9 +180,10 @@ class Cells:
         return numbers, unreadable | empty
 
     def _mix_sides(self, batch: Batch) -> None:
-        """Puts the better task on the left or the right by chance, and into the label on which.
+        """Put the better task on the left or right at random, and set the label accordingly.
 
-        Always on one side it would look as if annotators leaned to that side. Chance is a hash of the row's number.
+        If it were always on one side, annotators would seem to prefer that side. The choice is a hash of the row
+        number.
         """
         better, worse = _one_type([batch.columns["left"], batch.columns["right"]], batch.num_rows)
         mixed = batch.line_numbers().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -194,7 +195,7 @@ class Cells:
         batch.columns["label"] = pc.if_else(left, *(pa.scalar(str(name), pa.large_string()) for name in names[:2]))
 
     def _compared(self, batch: Batch) -> Batch:
-        """One row for each two tasks of a list in order."""
+        """One row per pair of tasks in a ranking."""
         row, pairs, wrong = list[int](), list[tuple[str, str, str]](), dict[int, tuple[str, str, str]]()
         for place, text in enumerate(_texts(batch.columns["ranking"]).to_pylist()):
             try:
@@ -213,7 +214,7 @@ class Cells:
         return _taken(batch, np.array(row, np.int64), columns, without=("ranking",))
 
     def _long(self, batch: Batch) -> Batch:
-        """One row a cell that is not empty."""
+        """One row per non-empty cell."""
         cells = {name[len(LABEL_OF) :]: values for name, values in batch.columns.items() if name.startswith(LABEL_OF)}
         present = np.empty((len(cells), batch.num_rows), dtype=bool)
         for kind in {values.type for values in cells.values()}:
@@ -221,7 +222,7 @@ class Cells:
             values = pa.concat_arrays([values for values in cells.values() if values.type == kind])
             present[places] = (self._present(values) & _filled(values)).reshape(len(places), batch.num_rows)
         row, column = np.nonzero(present.T)
-        # columns without a label have no type that counts
+        # the type of columns without labels is ignored
         labelled = [values if present[place].any() else None for place, values in enumerate(cells.values())]
         arrays = _one_type(labelled, batch.num_rows)
         starts = np.arange(len(cells)) * batch.num_rows
@@ -232,9 +233,10 @@ class Cells:
         return replace(kept, cell=lambda cell: str(names[column[cell]]))
 
     def _of_question(self, batch: Batch) -> Batch:
-        """The answers to the question; a cell without one is not an answer, and lists are in order.
+        """The answers to the question; cells without one are dropped, and lists are rankings.
 
-        A cell that is no JSON is an answer as it is: Label Studio writes several choices as JSON, and one as its name.
+        A cell that is not JSON is itself the answer: Label Studio writes several choices as JSON, and a single one as
+        text.
         """
         texts = _texts(batch.columns["label"]).to_pylist()
         cells = [json_answers(text) for text in texts]
@@ -257,7 +259,7 @@ class Cells:
         return _taken(batch, answered, {"label": texts})
 
     def _named(self, batch: Batch) -> Batch:
-        """Tasks named after several columns, or after their rows."""
+        """Name tasks after several columns, or after their rows."""
         parts = {name: _texts(values) for name, values in batch.columns.items() if name.startswith(PART_OF)}
         rest = {name: values for name, values in batch.columns.items() if name not in parts}
         if parts:
@@ -275,7 +277,7 @@ class Cells:
         return replace(batch, columns=rest)
 
     def _one_person(self, batch: Batch) -> Batch:
-        """One row an annotator, where a cell holds several and another their labels."""
+        """One row per annotator, if a cell contains several and another one their labels."""
         texts = [_texts(batch.columns[name]).to_pylist() for name in ("annotator", "label")]
         people, labels = ([self._items(text) for text in column] for column in texts)
         sizes = np.array([len(entries) for entries in people], np.int64)
@@ -294,12 +296,12 @@ class Cells:
         return kept if self.layout.no_label is not None else _taken(kept, np.flatnonzero(answered))
 
     def _items(self, text: str) -> list[str]:
-        """What is in a cell."""
+        """Items of a cell."""
         items = listed(text, (str, int, float, list, type(None)))
         return [part.strip() for part in text.split(str(self.layout.annotator_separator))] if items is None else items
 
     def _chosen(self, batch: Batch) -> Batch:
-        """One row a label, where each label has a column which has 1 if it is given; one row where none is."""
+        """One row per label, if each label has a column with 1 where it is given; one row if none is given."""
         columns = {name: values for name, values in batch.columns.items() if name.startswith(LABEL_OF)}
         cells = {name: pc.utf8_lower(_texts(values)) for name, values in columns.items()}
         yes, no = (pa.array(words, pa.large_string()) for words in (YES, [*NO, *self.layout.missing]))
@@ -321,35 +323,35 @@ class Cells:
         return _taken(batch, row, {"label": labels[place]}, without=names)
 
     def _refuse(self, batch: Batch, wrong: Mapping[int, tuple[str, str, str]]) -> None:
-        """Adds rows to the bad ones of a batch: number -> column, value, reason."""
+        """Mark rows of a batch as bad: row number -> column, value, reason."""
         lines = batch.line_numbers()
         for (row, problem), original in zip(wrong.items(), batch.originals([*wrong]), strict=True):
             batch.bad.append((BadRow(self.name, int(lines[row]), *problem), original))
 
     def _rename(self, batch: Batch) -> None:
-        """Replaces labels, or the classes of regions, by others."""
+        """Rename labels, or the classes of regions."""
         encoded = _texts(batch.columns["label"]).dictionary_encode()
         self._renamed |= {*encoded.dictionary.to_pylist()} & self.layout.rename.keys()
         names = [self.layout.rename.get(name, name) for name in encoded.dictionary.to_pylist()]
         if self.source.label_kind.has_regions:  # their classes
             names = [self._with_other_classes(text) for text in names]
-            self._renamed |= self.layout.rename.keys()  # perhaps gold has them
+            self._renamed |= self.layout.rename.keys()  # gold may contain them
         batch.columns["label"] = pa.array(names, pa.large_string()).take(encoded.indices)
 
     def _with_other_classes(self, text: str) -> str:
-        """The text of an image with other names of classes; other text as it is, which the checks of rows refuse."""
+        """Rename classes in the text of an image; invalid text is unchanged and rejected later."""
         with contextlib.suppress(DataError):
             return self.source.image(text).rename(self.layout.rename).text
         return text
 
     def _fill(self, batch: Batch) -> None:
-        """Puts the label that empty cells represent into them."""
+        """Fill empty cells with the label that they represent."""
         label = batch.columns["label"]
         if pa.types.is_large_string(label.type):
             batch.columns["label"] = pc.if_else(pa.array(_filled(label)), label, self.layout.no_label)
 
     def _split(self, batch: Batch) -> Batch:
-        """One row a label, where a cell holds several."""
+        """One row per label, if a cell contains several."""
         label = batch.columns["label"]
         if not pa.types.is_large_string(label.type):
             return batch
@@ -361,14 +363,14 @@ class Cells:
             parts = pa.array(parts_of_cells, parts.type)
         row = pc.list_parent_indices(parts).to_numpy()
         texts = pc.utf8_trim_whitespace(parts.flatten())
-        # nothing between two separators is not a label; a cell that is empty stays one, for the reader to refuse
+        # empty parts between separators are dropped; an empty cell is kept, to be rejected later
         keep = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
         keep |= (np.bincount(row, keep, len(label)) == 0)[row] & (np.concatenate([[-1], row[:-1]]) != row)
         return _taken(batch, row[keep], {"label": texts.filter(pa.array(keep))})
 
 
 def _texts(values: pa.Array) -> pa.Array:
-    """Cells as text without white space around it; nothing is ""."""
+    """Cells as stripped text; missing cells are ""."""
     return pc.utf8_trim_whitespace(values.cast(pa.large_string()).fill_null(""))
 
 
@@ -377,19 +379,19 @@ def _is_in(values: pa.Array, wanted: pa.Array) -> np.ndarray:
 
 
 def _taken(batch: Batch, row: np.ndarray, new: Mapping[str, Any] | None = None, without: Sequence[str] = ()) -> Batch:
-    """Rows of a batch, in order, perhaps some of them again.
+    """Select rows of a batch, in order, possibly with repetition.
 
     Args:
         batch: all rows.
-        row: numbers of those that are taken, int64 [n].
-        new: columns [n] in place of those of the batch, or more; text, or of any type of Arrow.
-        without: names of columns that are left out.
+        row: row numbers, int64 [n].
+        new: columns [n] that replace or extend those of the batch; text, or any type of Arrow.
+        without: names of columns to leave out.
     """
     columns = {
         name: values if isinstance(values, pa.Array) else pa.array(values, pa.large_string())
         for name, values in (new or {}).items()
     }
-    # what is new is not copied: a cell of many labels would be for each of them
+    # replaced columns are not copied: a cell with many labels would be copied for each of them
     kept = {name: values for name, values in batch.columns.items() if name not in (*without, *columns)}
     columns = {name: values.take(pa.array(row)) for name, values in kept.items()} | columns
     originals, cell = batch.originals, batch.cell
@@ -403,7 +405,7 @@ def _taken(batch: Batch, row: np.ndarray, new: Mapping[str, Any] | None = None, 
 
 
 def _filled(values: pa.Array) -> np.ndarray:
-    """Where a cell holds something, bool [n]."""
+    """Which cells are not empty, bool [n]."""
     if pa.types.is_large_string(values.type):
         return ~pc.equal(pc.utf8_trim_whitespace(values), "").fill_null(True).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(values.type):
@@ -412,7 +414,7 @@ def _filled(values: pa.Array) -> np.ndarray:
 
 
 def _one_type(arrays: list[pa.Array | None], length: int) -> list[pa.Array]:
-    """Arrays of one type that holds them all; None becomes nulls."""
+    """Cast arrays to a common type; None becomes nulls."""
     types = {array.type for array in arrays if array is not None}
     number = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in types)
     kind = types.pop() if len(types) == 1 else pa.float64() if number and types else pa.large_string()

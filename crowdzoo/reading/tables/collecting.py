@@ -1,4 +1,4 @@
-"""Reads a source to its end: rows one by one as they stream in, and then all of them together."""
+"""Reads a complete source: checks rows batch by batch, and then all rows together."""
 
 import functools
 import itertools
@@ -27,21 +27,21 @@ from crowdzoo.reading.tables.suspicious import spelt_alike, strange_ids, suspici
 _IDS = {"task": "task_ids", "left": "task_ids", "annotator": "annotator_ids"}
 _ATTRIBUTES = {**_IDS, "label": "labels", "position": "positions"}
 
-LONG, DISTINCT = 3, 20  # words of a class that looks like a text, and number of classes from which that is looked for
-LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is not an annotator
-COUNTED = 20  # labels that are integers up to this, most of them 0, look like counts
+LONG, DISTINCT = 3, 20  # words of a class that looks like a text, and number of classes from which this is checked
+LEAST_LABELS = 5  # labels of a wide table's column; if no other column has them, it is not an annotator
+COUNTED = 20  # integer labels up to this, most of them 0, look like counts
 COUNTS = ": its labels look like counts of votes, which do not say who voted. Write a row for each annotator"
-LOOKED_AT = 100  # classes of which one may be an object of JSON
-MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
+LOOKED_AT = 100  # classes checked for JSON objects
+MOST_CLASSES = 10_000  # with more, combined labels are not searched
 
 SEVERAL_HOLD = "where several may hold for a task, give --multi-label to crowdzoo aggregate or report."
-# In the column of a status, or like a 1 in one of flags, where the answer does not count
+# Words in a status column, or, like 1, in a column of flags, that mark answers that do not count
 _WORDS = ["rejected", "draft", "skipped", "deleted", "cancelled", "canceled", "discarded", "expired", "survey preview"]
 _ALL_BAD = "Is it the right file, and do its columns and its names mean what they are taken for?"
 
 
 def collect(source: Source, rules: Rules) -> dict[str, Any]:
-    """Reads a source to its end.
+    """Read a complete source.
 
     Args:
         source: source of the rows.
@@ -51,8 +51,8 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
         The arguments of `Annotations`.
 
     Raises:
-        DataError: for bad rows, unless they are to be rejected; or where no row is left.
-        ConfigError: `rejects` is the file that is read, no regular file, or cannot be written.
+        DataError: bad rows, unless they are rejected; or no row is left.
+        ConfigError: `rejects` is the input file, not a regular file, or not writable.
     """
     if rules.rejects is not None:
         check_output_file(rules.rejects, "rejects", inputs=[] if source.path is None else [source.path])
@@ -62,22 +62,22 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
 
 @dataclass
 class Late:
-    """Rows found bad after the last one was read, sorted by line."""
+    """Rows found to be bad after reading, sorted by line."""
 
     rows: np.ndarray
     lines: np.ndarray
     column: str
-    reason: Callable[[int], str]  # of a number among `rows`
-    shown: np.ndarray  # numbers among `rows` that an error lists and counts
+    reason: Callable[[int], str]  # by index in `rows`
+    shown: np.ndarray  # indices in `rows` that an error lists and counts
 
 
 class Collector:
-    """Checks rows one by one as they come, and then all of them together.
+    """Checks rows batch by batch, and then all rows together.
 
     Args:
         source: source of the rows.
         rules: rules for the rows.
-        reject: takes a bad row, and the row's own text.
+        reject: receives a bad row, and the row's text.
     """
 
     def __init__(self, source: Source, rules: Rules, reject: Callable[[BadRow, str], None]):
@@ -91,25 +91,25 @@ class Collector:
         self.image_column = "label" if source.label_kind.has_regions else None
         named = {*source.required} - {*source.label_kind.number_columns}
         self.vocabularies = {column: Vocabulary(rules.names[column]) for column in VOCABULARIES if column in named}
-        self.numbers: dict[str, list[np.ndarray]] = {}  # parts of the columns that hold numbers
-        self.lines: list[int | np.ndarray] = []  # of each batch's good rows, or the first of them
+        self.numbers: dict[str, list[np.ndarray]] = {}  # chunks of numeric columns
+        self.lines: list[int | np.ndarray] = []  # line numbers of each batch's good rows, or the first of them
         self.counts: list[int] = []
-        self.shown: list[BadRow] = []  # the first bad rows, for the error
-        self.repeat: BadRow | None = None  # a repeated row that a policy dropped, for the warning
-        self.unread: dict[str, str] = {}  # optional columns that are left out, and why
+        self.shown: list[BadRow] = []  # first bad rows, for the error
+        self.repeat: BadRow | None = None  # a dropped duplicate, for the warning
+        self.unread: dict[str, str] = {}  # optional columns left out -> reason
         self.num_bad = 0  # rows found bad while reading
         self.num_void = 0
-        self.excluded: set[str] = set()  # annotators of `rules.exclude` who were met
-        self.repeats = False  # rows with an annotator and task of another row were kept
-        # once all is read: codes and numbers of the rows that passed
+        self.excluded: set[str] = set()  # annotators of `rules.exclude` found in the source
+        self.repeats = False  # whether duplicates were kept
+        # after reading: codes and numbers of the good rows
         self.rows: dict[str, np.ndarray] = {}
-        # which of `rows` stay, and what is wrong with others
+        # which of `rows` are kept, and problems of the others
         self.keep = np.empty(0, dtype=bool)
         self.late: list[Late] = []
         self.num_replaced = 0  # rows that `on_duplicate` drops
 
     def run(self) -> dict[str, Any]:
-        """Reads the source to its end; see `collect`."""
+        """Read the complete source; see `collect`."""
         batches = self.batches()
         for batch in itertools.islice(batches, self.source.most_batches):
             self._add(batch)
@@ -173,10 +173,10 @@ class Collector:
             self._tell_suspicious(result["classes"], result["labels"])
         return result
 
-    # === Rows one by one, as they come ===
+    # === Checks batch by batch ===
 
     def _excluded(self, values: pa.Array) -> np.ndarray:
-        """Which rows are of annotators who are left out, bool [n]."""
+        """Which rows are by excluded annotators, bool [n]."""
         objects = self.source.objects.get("annotator")
         names = values.cast(pa.large_string()) if objects is None else pa.array(map(str, objects), pa.large_string())
         names = pc.utf8_trim_whitespace(names)
@@ -194,7 +194,7 @@ class Collector:
             good = ~self._excluded(batch.columns["annotator"])
         for column in [column for column in batch.columns if column.startswith(VOID)]:
             words = pc.utf8_lower(pc.utf8_trim_whitespace(batch.columns.pop(column).cast(pa.large_string())))
-            of_status = "status" in column.casefold()  # where 1 may mean that it is done
+            of_status = "status" in column.casefold()  # 1 may mean completed there
             marked = good & is_among(words.fill_null(""), _WORDS if of_status else [*YES, *_WORDS])
             good, self.num_void = good & ~marked, self.num_void + int(marked.sum())
         arrays: dict[str, np.ndarray] = {}  # integers, codes or numbers
@@ -242,7 +242,7 @@ class Collector:
                 self.numbers.setdefault(column, []).append(array)
 
     def _is_unread(self, column: str, values: pa.Array, numbers: np.ndarray, problems: list[Problem]) -> bool:
-        """Whether nothing in the beginning of a column that nobody named can be read; it is then left out."""
+        """Whether the start of a guessed column is completely unreadable; the column is then left out."""
         if column not in OPTIONAL or column in self.source.layout.columns or not problems or any(self.counts):
             return False
         if sum(len(rows) for rows, _ in problems) < np.count_nonzero(~np.isnan(numbers)):
@@ -254,7 +254,7 @@ class Collector:
         return True
 
     def _note_bad(self, batch: Batch, bad_rows: list[tuple[int, str, Any, str]], num_found: int) -> None:
-        """Notes a batch's bad rows in the order of their lines."""
+        """Record a batch's bad rows in line order."""
         if not num_found and not batch.bad:
             return
         bad_rows.sort(key=lambda entry: entry[0])
@@ -271,7 +271,7 @@ class Collector:
         self.num_bad += num_found + len(batch.bad)
 
     def _name(self, column: str, row: int) -> Any:
-        """The name, or the number, that a row has in a column, once all is read."""
+        """The name or number of a row in a column, after reading."""
         if column not in self.vocabularies:
             return self.rows[column][row].item()
         return self.source.display(column, self.vocabularies[column].name(self.rows[column][row]))
@@ -280,7 +280,7 @@ class Collector:
         return self.source.found.get(column, column) or None
 
     def _integers(self, column: str, values: pa.Array) -> np.ndarray | None:
-        """The short way for ids that are integers, all of them so far and without a bad one; None on the long way."""
+        """Fast path for ids if all so far are valid integers; None if it does not apply."""
         if column not in self.vocabularies or not self.vocabularies[column].takes_integers:
             return None
         if column == self.image_column:
@@ -290,7 +290,7 @@ class Collector:
         return text_as_integers(values) if pa.types.is_large_string(values.type) else None
 
     def _names(self, column: str, values: pa.Array) -> tuple[pa.Array, np.ndarray, list[Problem]]:
-        """The chunk's own dictionary and codes (-1 for a bad one), and the bad rows with reasons."""
+        """The chunk's dictionary and codes (-1 for bad ones), and the bad rows with reasons."""
         problems: list[Problem] = []
         if pa.types.is_floating(values.type):
             numbers = values.to_numpy(zero_copy_only=False)
@@ -319,7 +319,7 @@ class Collector:
         return dictionary, codes, problems
 
     def _no_regions(self, label: object) -> str:
-        """Why a label holds no regions, as the end of a sentence; "" where it does."""
+        """Why a label is not valid regions, as the end of a sentence; "" if it is."""
         try:
             self.source.image(str(label))
         except DataError as error:
@@ -339,16 +339,16 @@ class Collector:
 
         @functools.cache
         def reason(value: Any) -> str:
-            # an id of other digits is another id, however near it is
+            # ids with different digits are different ids, even if similar
             near = names if column == "label" else [name for name in names if _digits(name) == _digits(value)]
             suggestion = did_you_mean(value, near)
-            if not suggestion or str(value).casefold() in names:  # of other letters alone the file may have all
+            if not suggestion or str(value).casefold() in names:  # the file may differ only in case throughout
                 suggestion += hint
             return f"is not one of the {what} {listed}.{suggestion}"
 
         return reason
 
-    # === All rows at once, after reading ===
+    # === Checks of all rows, after reading ===
 
     def _refuse_nothing(self) -> None:
         unmet = [name for name in self.rules.exclude if name not in self.excluded]
@@ -366,7 +366,7 @@ class Collector:
         return f"answers that column {names} says do not count: {self.num_void:,}"
 
     def _tell_left_out(self, num_left_out: int, num_kept: int) -> None:
-        """Says which columns and how many rows were left out; refuses a source where all of them were."""
+        """Warn of columns and rows left out; reject a source if all rows were."""
         for column, why in self.unread.items():
             option = Setting(self.source.layout.option, {column: ""})
             text = f"{self.source.name}: column '{self._column(column)}' is left out: {why} Give {option} to say so."
@@ -382,13 +382,13 @@ class Collector:
             warnings.warn(text, UserWarning, stacklevel=6)
 
     def _tell_suspicious(self, classes: np.ndarray, labels: np.ndarray) -> None:
-        """Says what is odd about classes, [K], by the labels, [n] codes."""
+        """Warn of suspicious classes, [K], given the labels, [n] codes."""
         if self.rules.names["label"] is not None:
             return
         counts, rows = np.bincount(labels, minlength=len(classes)), np.flatnonzero(self.keep)
 
         def row_of(code: int) -> int:
-            """The row of the first annotation of a class."""
+            """Line number of the first annotation of a class."""
             return int(self._line_numbers(rows[[np.argmax(labels == code)]])[0])
 
         number, long = len(classes), sum(len(str(name).split()) >= LONG for name in classes.tolist())
@@ -401,20 +401,20 @@ class Collector:
             self._tell(sentences, sentences and suspicious_classes(names, counts, no_label))
 
     def _tell(self, sentences: list[str], notes: list[str] | None = None) -> None:
-        """Warns of each sentence, which without rows may be a note of a report as well."""
-        if not self.source.own:  # what crowdzoo wrote was looked at when it was read first
+        """Warn with each sentence; the versions without row numbers become notes of a report."""
+        if not self.source.own:  # crowdzoo's own files were checked when their source was read
             for sentence, note in zip(sentences, sentences if notes is None else notes, strict=True):
                 warnings.warn(DataWarning(f"{self.source.name}: {sentence}", [note]), stacklevel=7)
 
     def _check_different(self) -> None:
-        """Drops comparisons of a task with itself."""
+        """Drop comparisons of a task with itself."""
         rows = np.flatnonzero(self.keep & (self.rows["left"] == self.rows["right"]))
         reason = f"is in column '{self._column('left')}', too. Remove the row."
         if len(rows):
             self._leave_out(rows, "right", lambda _: reason)
 
     def _check_several(self, names: np.ndarray) -> None:
-        """Refuses a file with a label that is made of its other labels, unless the classes are given."""
+        """Reject a file with a label that combines other labels, unless the classes are given."""
         source = self.source
         no_cells = (source.path is None and not source.found) or source.label_kind.values
         if no_cells or source.own or self.rules.names["label"] is not None or names.dtype.kind == "i":
@@ -446,7 +446,7 @@ class Collector:
             )
 
     def _check_wide(self, who: np.ndarray, annotators: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> None:
-        """Refuses counts of votes, and a column that nobody named as an annotator with labels of no other column."""
+        """Reject counts of votes, and guessed annotator columns whose labels are in no other column."""
         if not self.source.layout.wide or self.source.axes[1] in self.source.layout.columns:
             return
         names = [*map(str, annotators)]
@@ -463,13 +463,13 @@ class Collector:
     def _leave_out(
         self, rows: np.ndarray, column: str, reason: Callable[[int], str], shown: np.ndarray | None = None
     ) -> None:
-        """Drops rows; see `Late` for the rest. All are shown unless some are chosen."""
+        """Drop rows; for arguments see `Late`. By default, all are shown."""
         self.keep[rows] = False
         every = np.arange(len(rows))
         self.late.append(Late(rows, self._line_numbers(rows), column, reason, every if shown is None else shown))
 
     def _check_given(self, column: str) -> None:
-        """Drops rows whose task or annotator is not among the given ones."""
+        """Drop rows whose task or annotator is not among the given ones."""
         vocabulary = self.vocabularies[column]
         if vocabulary.given is None or len(vocabulary) <= vocabulary.num_given:
             return
@@ -478,7 +478,7 @@ class Collector:
         self._leave_out(rows, column, lambda number: reason(self._name(column, rows[number])))
 
     def _check_repeats(self) -> None:
-        """Drops rows with a (task, annotator[, position]) that another row has, too."""
+        """Drop rows with duplicate (task, annotator[, position])."""
         key = self._pair_keys()
         if len(np.unique(key)) == len(key):
             return
@@ -516,7 +516,7 @@ class Collector:
             self.repeat, self.num_replaced = self._bad_row(self.late[-1], 0), len(rows)
 
     def _check_none(self) -> None:
-        """Drops answers, where an answer is a set of labels, that hold the label for none of them and another one."""
+        """For answers that are sets of labels, drop those that contain both the label for none and another one."""
         none, labels = self.source.layout.no_label, self.rows.get("label")
         if none is None or labels is None or "label" not in self.vocabularies or self.rules.on_duplicate != "all":
             return
@@ -536,7 +536,7 @@ class Collector:
         self._leave_out(both, "label", reason, np.sort(firsts))
 
     def _check_lengths(self) -> None:
-        """Drops annotators who leave out positions of a task, or stop before another annotator of it does."""
+        """Drop annotators' answers that lack positions of a task, or end before those of another annotator."""
         rows = np.flatnonzero(self.keep)
         if not len(rows):
             return
@@ -570,7 +570,7 @@ class Collector:
         self._leave_out(wrong, "position", reason, np.sort(firsts))
 
     def _pair_keys(self) -> np.ndarray:
-        """One number per (task, annotator[, position]) or (left, right, annotator) of the rows that stay."""
+        """A number per distinct (task, annotator[, position]) or (left, right, annotator) of the remaining rows."""
         names = (*self.sides, "annotator", "position")
         columns = {name: self.rows[name] for name in names if name in self.rows}
         if not self.keep.all():
@@ -585,14 +585,14 @@ class Collector:
             span = int(position.max()) + 1
             if (int(key.max()) + 1) * span >= 2**63:
                 key = np.unique(key, return_inverse=True)[1]
-                # and positions by rank, which A^2 < 2^63 always leaves room for
+                # and positions by rank, which always fits, since A^2 < 2^63
                 position = np.unique(position, return_inverse=True)[1]
                 span = int(position.max()) + 1
             key = key * span + position
         return key
 
     def _line_numbers(self, rows: np.ndarray) -> np.ndarray:
-        """Line numbers of rows that passed the first checks."""
+        """Line numbers of rows that passed the checks while reading."""
         counted = zip(self.lines, self.counts, strict=True)
         lines = [first if isinstance(first, np.ndarray) else first + np.arange(count) for first, count in counted]
         return np.concatenate(lines)[rows]
@@ -606,7 +606,7 @@ class Collector:
             self.shown.sort(key=lambda problem: problem.row or 0)
             fix, rows = Setting("on_bad_rows", "reject"), f"{num_bad:,} bad row{'s' * (num_bad != 1)}"
             way_out = f"Fix the file, or skip bad rows with {fix} ({Setting('rejects', 'FILE')} keeps them)."
-            if num_bad > 1 and not self.keep.any():  # to skip them would leave nothing
+            if num_bad > 1 and not self.keep.any():  # skipping them would leave nothing
                 rows, way_out = f"all {num_bad:,} rows are bad", _ALL_BAD
             raise DataError(f"{self.source.name}: {rows}. {way_out}", self.shown, num_bad, fix=fix)
 
@@ -615,7 +615,7 @@ class Collector:
         return BadRow(self.source.name, line, self._column(problem.column), value, problem.reason(number))
 
     def _write_late(self) -> None:
-        """Writes the rows found last; for their text the source is read once more."""
+        """Write the rows rejected after reading; reads the source again for their text."""
         if self.rules.rejects is None or not self.late:
             return
         lines = np.concatenate([problem.lines for problem in self.late])

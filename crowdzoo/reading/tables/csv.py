@@ -18,7 +18,7 @@ from crowdzoo.reading.tables.layout import OPTIONAL, Layout
 from crowdzoo.reading.tables.naming import usual_columns
 from crowdzoo.reading.tables.sources import NUL, Batch, TextSource
 
-# letters of a value; the csv module has one limit for the whole process
+# characters; the csv module has one limit for the whole process
 LONGEST_VALUE = 8 << 20
 csv.field_size_limit(max(LONGEST_VALUE, csv.field_size_limit()))
 
@@ -29,19 +29,19 @@ _FIX_QUOTE = 'Close it, or remove it; quotes (") inside of a value are written t
 
 
 class CsvSource(TextSource):
-    """Values with a separator between them, with a header unless the layout says otherwise.
+    """Delimiter-separated values, with a header unless the layout says otherwise.
 
-    Where the layout names no separator, it is that of `,`, `;`, tab and `|` at which the header, cut, shows most of the
-    columns that are looked for; the suffix's own where that is as good.
+    By default, the separator is the one of `,`, `;`, tab and `|` that gives a header with most of the expected columns;
+    in a tie, the usual one of the suffix.
 
-    Values may be quoted with `"` (doubled inside), and quoted values may hold line breaks; white space around a
-    value does not count; blank lines are passed over.
+    Values may be quoted with `"` (doubled inside), and quoted values may contain line breaks. White space around values
+    and blank lines are ignored.
     """
 
     trim = True
     quotes_span_lines = True
-    top = b""  # the line of the header
-    longest_quoted = 1 << 17  # letters of a value that spans lines: more is a quote that nobody meant to open
+    top = b""  # header line
+    longest_quoted = 1 << 17  # characters of a value that spans lines; a longer one has a stray quote
 
     def __init__(self, path: str | os.PathLike[str], kind: str, delimiter: str = ",", layout: Layout | None = None):
         super().__init__(path, kind, layout)
@@ -49,7 +49,7 @@ class CsvSource(TextSource):
         self.delimiter = self.layout.separator or delimiter
 
     def display(self, column: str, value: Any) -> Any:
-        """A value as it is in the file, where nothing is missing but empty."""
+        """A value as in the file, where missing values are empty."""
         return "" if value is None else value
 
     def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
@@ -73,7 +73,7 @@ class CsvSource(TextSource):
         if "\r" in text.rstrip("\r"):
             raise DataError(f"{self.name}, row {line}: lines end in a carriage return alone; save with \\n line ends.")
         marks = [self.layout.separator] if self.layout.separator else [self.usual_delimiter, *",;\t|"]
-        marks.sort(key=lambda mark: mark == self.layout.decimal)  # what is within numbers is tried last
+        marks.sort(key=lambda mark: mark == self.layout.decimal)  # the decimal mark is tried last
         headers = {}
         for mark in dict.fromkeys(marks):
             try:
@@ -84,24 +84,24 @@ class CsvSource(TextSource):
         if not self.layout.header:
             self._number_columns(headers)
             return 0, line
-        # the first of the best is the usual one where that is among them
+        # in a tie, the first one is the usual one
         self.delimiter = max(headers, key=lambda mark: (self._num_wanted(headers[mark]), len(headers[mark]) > 1))
         self.header = headers[self.delimiter]
         self.top = head[:end].rstrip(b"\r")
         return min(end + 1, len(head)), line + 1
 
     def _num_wanted(self, header: Sequence[str]) -> int:
-        """How many of the columns that are looked for a header shows."""
+        """Number of expected columns in a header."""
         return sum(name in header for name in self._wanted) + len(usual_columns(header, self._wanted))
 
     @property
     def _wanted(self) -> set[str]:
-        """Names of columns that are looked for, in the file's words where those are given."""
+        """Names of expected columns, as named in the layout if given."""
         named = (self.layout.columns.get(name, name) for name in (*self.required, *self.layout.columns))
         return {part.strip() for name in named for part in (name, *name.split(","))}
 
     def _number_columns(self, headers: dict[str, list[str]]) -> None:
-        """Names the columns of a file without a header by their numbers from 1."""
+        """Name the columns of a file without a header by their numbers from 1."""
         try:
             numbers = ",".join(self.layout.columns.values()).replace("*", "").split(",")
             highest = max(int(number or 0) for number in numbers)
@@ -119,27 +119,27 @@ class CsvSource(TextSource):
         self.places = [places[name] for name in self.found.values()]
 
     def numeric_columns(self) -> set[str]:
-        """Those of the columns found that hold numbers as a rule; none where Arrow cannot read them as such."""
+        """Columns that usually contain numbers; none if Arrow cannot parse their decimal mark."""
         return {"confidence", *self.label_kind.number_columns} if self.layout.decimal == "." else set()
 
     def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
         column_types = (pa.float64() if column in self.numeric else pa.large_string() for column in self.found)
         types = dict(zip(self.places, column_types, strict=True))
         if self.top and (chunk.startswith(self.top) or b"\n" + self.top in chunk):
-            return None  # perhaps the header again
+            return None  # may be a repeated header
         columns = parse_csv(chunk, ends, self.delimiter, len(self.header), types)
         if columns is None or not self._separated(chunk) or not self._closes([chunk[chunk.rfind(b"\n", 0, -1) + 1 :]]):
-            return None  # Arrow takes the end of the chunk for the end of a quote
+            return None  # Arrow lets the end of the chunk close a quote
         arrays = dict(zip(self.found, columns, strict=True))
         for column in self.numeric & set(arrays):
             numbers = arrays[column].fill_null(0).to_numpy()
-            # a bad row is shown as it is written: 1e999, not inf
+            # bad rows are shown as written: 1e999, not inf
             if np.isinf(numbers).any() or (column not in OPTIONAL and np.isnan(numbers).any()):
                 return None
         return arrays
 
     def _separated(self, chunk: bytes) -> bool:
-        """Whether each second quote is followed by a separator, a line end or another quote, as one that closes is."""
+        """Whether each second quote is followed by a separator, a line end or another quote, like a closing quote."""
         if b'"' not in chunk:
             return True
         letters = np.frombuffer(chunk, np.uint8)
@@ -149,7 +149,7 @@ class CsvSource(TextSource):
         return bool(fits.take(letters.take(closing + 1, mode="clip")).all())
 
     def _closes(self, lines: list[bytes]) -> bool:
-        """Whether lines close their quotes, and go on after them with a separator, or end."""
+        """Whether lines close their quotes, each followed by a separator or the line end."""
         text = re.sub(rf'" +(?={re.escape(self.delimiter)}|\r?\n|$)', '"', b"\n".join(lines).decode(errors="replace"))
         try:
             return '"' not in text or bool(list(csv.reader([text], delimiter=self.delimiter, strict=True)))
@@ -189,16 +189,16 @@ class CsvSource(TextSource):
                     trouble, unclosed = f"holds a value of more than {LONGEST_VALUE:,} characters.", False
                     reader = csv.reader(feed, delimiter=self.delimiter)
             if unclosed:
-                # only the first of the lines that were swallowed is to blame
+                # only the first of the swallowed lines is bad
                 feed.place, feed.exhausted = start + 1, False
                 reader = csv.reader(feed, delimiter=self.delimiter)
             original = b"\n".join(texts[start : feed.place])
             yield line + start, original, self._values(line + start, original, fields, trouble)
 
     def _values(self, line: int, original: bytes, fields: list[str], trouble: str | None) -> list[str] | BadRow | None:
-        """The values of a row that count, what is wrong with it, or None for a blank line."""
+        """The required values of a row, its problem, or None for a blank line."""
         if b"\0" in original:
-            trouble = NUL  # Python 3.10 refuses it, later ones do not
+            trouble = NUL  # Python 3.10 rejects it, later versions do not
         elif not trouble and len(fields) <= 1 and not original.strip():
             return None
         elif not trouble and len(fields) != len(self.header):
@@ -225,11 +225,11 @@ def _csv_reason(error: str) -> str:
         return _too_long(LONGEST_VALUE)
     if "new-line character" in error:
         return "holds a carriage return within the line. Save the file with \\n line ends."
-    return f"cannot be taken apart: {error}."
+    return f"cannot be parsed: {error}."
 
 
 class _Feed:
-    """Lines for the csv module; remembers how far it read, and whether it asked for more than there is."""
+    """Iterator of lines for the csv module; records its position, and whether it ran out of lines."""
 
     def __init__(self, texts: list[bytes]):
         self.texts = texts
@@ -245,5 +245,5 @@ class _Feed:
             raise StopIteration
         text = self.texts[self.place].decode("utf-8", "surrogateescape")
         self.place += 1
-        # the csv module wants the line end where a quoted value may go on
+        # the csv module needs the line end, as a quoted value may continue
         return text + "\n"

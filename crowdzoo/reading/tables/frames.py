@@ -1,4 +1,4 @@
-"""Arrays, lists and frames of any library as Arrow columns."""
+"""Conversion of arrays, lists and frames of any library to Arrow columns."""
 
 import contextlib
 from collections.abc import Container, Iterator, Mapping
@@ -40,14 +40,14 @@ class TableSource(Source):
         self.columns = columns
         self.name = name
         self.objects = objects or {}
-        self.rows: np.ndarray | None = None  # int64 [A], where several answers are in one row
+        self.rows: np.ndarray | None = None  # int64 [A], if rows contain several answers
 
     def read_header(self) -> list[str]:
         """Names of the columns."""
         return list(self.found.values())
 
     def batches(self) -> Iterator[Batch]:
-        """Walks through the table."""
+        """Iterate over the table."""
         total = len(next(iter(self.columns.values())))
         for start in range(0, total, 8 * BATCH_ROWS):
             part = {name: column.slice(start, 8 * BATCH_ROWS) for name, column in self.columns.items()}
@@ -56,17 +56,17 @@ class TableSource(Source):
 
 
 def array_source(columns: Mapping[str, Any], kind: str, passed: Container[str], name: str = "arrays") -> TableSource:
-    """A source of columns of equal length.
+    """Create a source from columns of equal length.
 
     Args:
         columns: our name -> lists, NumPy, pandas or Arrow arrays [A]; None if the column is missing.
         kind: "classification", "regression" or "sequence".
-        passed: columns whose names are given. Names that are neither strings nor integers are compared as text there,
-            and as they are otherwise.
+        passed: columns whose names are given. In these, names that are neither strings nor integers are compared as
+            text, in others by value.
         name: name of the source in error messages.
 
     Raises:
-        DataError: for columns of different length, or ids that cannot be hashed.
+        DataError: columns of different length, or unhashable ids.
     """
     arrays: dict[str, pa.Array] = {}
     objects: dict[str, np.ndarray] = {}
@@ -103,18 +103,18 @@ def array_source(columns: Mapping[str, Any], kind: str, passed: Container[str], 
 def frame_source(
     frame: Any, kind: str, passed: Container[str], layout: Layout | None = None, name: str = "frame"
 ) -> TableSource:
-    """A source of a frame's columns.
+    """Create a source from a frame's columns.
 
     Args:
-        frame: a pandas or polars frame, an Arrow table, a dictionary of columns, or anything that has
-            `to_arrow`, `__arrow_c_stream__` or `__dataframe__`; a `Dataset` or `DatasetDict` of Hugging Face.
+        frame: a pandas or polars frame, an Arrow table, a dictionary of columns, or any object with `to_arrow`,
+            `__arrow_c_stream__` or `__dataframe__`; a `Dataset` or `DatasetDict` of Hugging Face.
         kind: "classification", "regression" or "sequence".
         passed: as in `array_source`.
         layout: names of the columns.
         name: name of the source in error messages.
 
     Raises:
-        DataError: for a missing column or an object that is not a frame.
+        DataError: a missing column, or an object that is not a frame.
     """
     table = None
     if isinstance(frame, Mapping) and not any(map(_is_table, frame.values())):
@@ -134,9 +134,9 @@ def frame_source(
         matched.code_names = code_names(table.schema)
         matched.take_names(header)
         columns, rows = answer_rows(columns, chosen, matched.code_names, name)
-    if matched.by_winner:  # it is written anew when the sides are mixed
+    if matched.by_winner:  # replaced when sides are mixed
         columns["label"] = np.zeros(len(columns["left"]), np.int64)
-    if matched.by_ranking:  # whose pairs are made when the lists are taken apart
+    if matched.by_ranking:  # pairs are created when the lists are split
         orders = pa.array([str(order) for order in columns["ranking"]], pa.large_string())
         columns |= {"ranking": orders} | dict.fromkeys((*SIDES, "label"), np.zeros(len(orders), np.int64))
     source = array_source(columns, kind, passed, name)
@@ -147,9 +147,9 @@ def frame_source(
 
 
 def _with_shared_ids(columns: Mapping[str, Any], are_passed: bool) -> tuple[dict[str, Any], np.ndarray | None]:
-    """The columns with left and right as one column of ids would be, and what `_ids` gives as its second.
+    """Convert left and right like a single column of ids; also returns the second result of `_ids`.
 
-    Numbers on one side and strings on the other stay as they are: they are compared by their text, as in files.
+    Numbers on one side and strings on the other are unchanged, and compared as text, as in files.
     """
     sides: list[Any] = [columns.get(side) for side in SIDES]
     if any(side is None or isinstance(side, (pa.Array, pa.ChunkedArray)) for side in sides):
@@ -163,12 +163,12 @@ def _with_shared_ids(columns: Mapping[str, Any], are_passed: bool) -> tuple[dict
 
 
 def _is_table(part: Any) -> bool:
-    """Whether a value of a dictionary is the table of a split, and no column."""
+    """Whether a value of a dictionary is the table of a split, not a column."""
     return isinstance(part, pa.Table) or hasattr(part, "with_format")
 
 
 def _of_pandas(frame: Any) -> pa.Table:
-    """A pandas frame with cells of lists; as text where Arrow has no type for them, as of ["a", ["b", "c"]]."""
+    """Convert a pandas frame with lists in cells; as text if Arrow has no type for them, as for ["a", ["b", "c"]]."""
     try:
         return pa.Table.from_pandas(frame)
     except pa.ArrowException:
@@ -177,11 +177,11 @@ def _of_pandas(frame: Any) -> pa.Table:
 
 
 def _table(frame: Any) -> pa.Table:
-    if isinstance(frame, Mapping):  # of splits
+    if isinstance(frame, Mapping):  # tables of splits
         parts = {split: _table(part) for split, part in frame.items()}
         splits = {split: pa.array([split] * len(part), pa.string()) for split, part in parts.items()}
         return pa.concat_tables(part.append_column("split", splits[split]) for split, part in parts.items())
-    if hasattr(frame, "with_format"):  # a Dataset, with the rows that were selected
+    if hasattr(frame, "with_format"):  # a Dataset, with its selected rows
         return frame.with_format("arrow")[:]
     if isinstance(frame, pa.Table):
         return frame
@@ -195,10 +195,10 @@ def _table(frame: Any) -> pa.Table:
 
 
 def _checked_text(values: pa.Array | np.ndarray, column: str, name: str) -> pa.Array:
-    """Strings as an Arrow array; an Arrow array as it is.
+    """Convert strings to an Arrow array; Arrow arrays are unchanged.
 
     Raises:
-        DataError: a string holds half a character.
+        DataError: a string with a lone surrogate.
     """
     if isinstance(values, pa.Array):
         return values
@@ -225,7 +225,7 @@ def _numbers(values: Any, column: str) -> pa.Array | np.ndarray:
 
 
 def _ids(values: Any, column: str, are_passed: bool) -> tuple[pa.Array | np.ndarray, np.ndarray | None]:
-    """Ids as int64, strings or whole numbers, or as places in an array of objects, which comes second."""
+    """Convert ids to int64, strings or integers, or to indices into an array of objects, which is returned second."""
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if not isinstance(values, np.ndarray):
@@ -236,19 +236,19 @@ def _ids(values: Any, column: str, are_passed: bool) -> tuple[pa.Array | np.ndar
         raise DataError(f"'{column}' must have one axis. Received shape: {values.shape}")
     if values.dtype.kind == "f" and bool((np.isnan(values) | (np.floor(values) == values)).all()):
         return pa.array(values.astype(np.float64)), None
-    # of several types, beyond 64 bits, or with half a character
+    # mixed types, beyond 64 bits, or lone surrogates
     with contextlib.suppress(pa.ArrowException, OverflowError, TypeError, UnicodeError):
-        # Arrow reads strings of NumPy more slowly than those of Python
+        # Arrow reads Python strings faster than NumPy strings
         array = pa.array(values.astype(object) if values.dtype.kind == "U" else values, from_pandas=True)
         if pa.types.is_integer(array.type):
             return array.cast(pa.int64()), None
-        if isinstance(array, pa.Array) and array.type in (pa.string(), pa.null()):  # of 2 GiB or less
+        if isinstance(array, pa.Array) and array.type in (pa.string(), pa.null()):  # up to 2 GiB
             return array.cast(pa.large_string()), None
     objects = np.fromiter((None if _is_missing(value) else value for value in values.astype(object)), object)
     if are_passed or all(value is None or isinstance(value, str) for value in objects):
         return np.array([None if value is None else str(value) for value in objects], dtype=object), None
     for row, value in enumerate(objects):
-        if isinstance(value, str) and not value.strip():  # as empty here as among strings alone
+        if isinstance(value, str) and not value.strip():  # empty, as in columns of strings
             objects[row] = None
     return _places(objects, column)
 
@@ -260,7 +260,7 @@ def _places(values: np.ndarray, column: str) -> tuple[pa.Array, np.ndarray]:
         raise DataError(f"'{column}' holds ids that cannot be hashed ({error}). Use strings or integers.") from None
     if any(isinstance(value, MarkedImage) for value in distinct):
         raise DataError(f"'{column}' holds marked images. Read them with {Setting('kind', 'region')}.")
-    with contextlib.suppress(TypeError):  # ids that do not compare keep the order in which they came
+    with contextlib.suppress(TypeError):  # ids that cannot be compared keep their order
         distinct.sort()
     place = {value: number for number, value in enumerate(distinct)}
     names = np.fromiter(distinct, dtype=object, count=len(distinct))

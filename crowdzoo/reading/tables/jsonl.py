@@ -1,4 +1,4 @@
-"""JSON lines: one object a line; and JSON files, as such lines."""
+"""JSON lines, with one object per line; and JSON files, converted to such lines."""
 
 import io
 import json
@@ -23,7 +23,7 @@ from crowdzoo.reading.tables.sources import IN_LISTS, NUL, REQUIRED, Batch, Text
 
 
 class JsonlSource(TextSource):
-    """One JSON object a line; blank lines are passed over. Ids are compared as text: 7 and "7" are one id."""
+    """One JSON object per line; blank lines are ignored. Ids are compared as text: 7 and "7" are the same id."""
 
     sparse = True
 
@@ -35,13 +35,13 @@ class JsonlSource(TextSource):
             self.first = {}
         if head.startswith(b"["):
             raise DataError(f"{self.name}: a JSON list, not one object a line; let its name end in .json.")
-        # with a first line that is not an object there is no telling which columns exist; the rows will complain
+        # if the first line is not an object, columns are unknown; the rows will raise an error
         self.header = list(self.first) or [self.layout.columns.get(name, name) for name in self.required]
         return 0, line
 
     def _choose_columns(self) -> None:
         example = self.first
-        # what is optional may be missing from the first line
+        # optional columns may be missing from the first line
         optional = {name: theirs for name in OPTIONAL if (theirs := self.layout.columns.get(name, name))}
         renamed = [name for ours, name in optional.items() if ours in self.layout.columns]
         self.found = self.match(list(dict.fromkeys([*self.header, *renamed]))) | optional
@@ -58,7 +58,7 @@ class JsonlSource(TextSource):
                 self.types[name] = whole if isinstance(value, str) else pa.float64()
             else:
                 self.expected[column] = "an integer" if column == "position" else "a string or an integer", (int, str)
-                if isinstance(value, list) and column in (*LISTS, "ranking"):  # as text, to be split or refused
+                if isinstance(value, list) and column in (*LISTS, "ranking"):  # as text, to be split or rejected
                     self.expected[column] = "a list, as in the first line", (int, str, list)
                 self.types[name] = whole
 
@@ -79,7 +79,7 @@ class JsonlSource(TextSource):
         )
 
     def _values(self, text: bytes, line: int) -> list[str | None] | BadRow:
-        """The values of a line that count, or what is wrong with it."""
+        """The required values of a line, or its problem."""
         values: list[str | None] = []
         line_text = shorten(readable(text))
         try:
@@ -102,21 +102,21 @@ class JsonlSource(TextSource):
 
 
 class JsonSource(JsonlSource):
-    """A JSON file as JSON lines, counted from 1: a list of objects; or an object of tasks, each an object.
+    """A JSON file read as JSON lines, counted from 1: a list of objects, or an object of tasks, each an object.
 
-    What is under a task is a row without its task, or maps annotators to labels. Truth values are "true" and
-    "false", 1.0 is 1. A file of JSON lines is read as it is.
+    The object of a task is a row without its task, or maps annotators to labels. Booleans become "true" and "false",
+    1.0 becomes 1. A file of JSON lines is read unchanged.
     """
 
     def open(self) -> IO[bytes]:
-        """The rows, an object a line."""
+        """The rows, one object per line."""
         with open_regular(self.name) as stream:
             content = stream.read(MOST_BYTES)
         try:
             value = parse_json(content, constants=True)
         except JsonError as error:
             line, _, rest = content.lstrip().partition(b"\n")
-            if line.startswith(b"{") and (line.rstrip().endswith(b"}") or not rest.strip()):  # as lines of objects are
+            if line.startswith(b"{") and (line.rstrip().endswith(b"}") or not rest.strip()):  # JSON lines
                 return io.BytesIO(content)
             place = f", row {error.line}" if error.line else ""
             raise DataError(f"{self.name}{place}: {error}.") from None
@@ -139,7 +139,7 @@ class JsonSource(JsonlSource):
 
 
 def _plain(row: Any) -> Any:
-    """A row whose truth values and finite numbers are labels."""
+    """Convert booleans and finite numbers of a row to labels."""
     values = row.items() if isinstance(row, dict) else ()
     of_labels = [name for name, value in values if isinstance(value, (bool, float)) and abs(value) != math.inf]
     return row | {name: label_text(name, row[name]) for name in of_labels} if of_labels else row

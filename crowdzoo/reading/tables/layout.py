@@ -1,4 +1,4 @@
-"""How a file lays its table out: names of columns, separator, encoding, and what a cell holds."""
+"""Layout of a table in a file: names of columns, separator, encoding, and contents of cells."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import is_utf8
 from crowdzoo.files.workbooks import WORKBOOK
 
-OPTIONAL = ("confidence", "timestamp", "seconds")  # columns that there need not be; one named "" is not read
-NUMBERED = ("task", *OPTIONAL)  # columns that may be named ""; a task is then named after its row
+OPTIONAL = ("confidence", "timestamp", "seconds")  # optional columns; one named "" is not read
+NUMBERED = ("task", *OPTIONAL)  # columns that may be named ""; tasks are then named after their rows
 _FIRST = (
     "task",
     "left",
@@ -28,32 +28,32 @@ _FIRST = (
     "label",
     "position",
     *OPTIONAL,
-)  # of annotations
+)  # columns of annotations
 _SECOND = ("task", "gold", "split", "text", "image", "features")  # columns of instances and gold
-# codecs of Python that are not encodings of files
+# Python codecs that are not encodings of files
 _NO_ENCODINGS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Options of reading that say how a file is laid out, checked; see `FileOptions` for each.
+    """Validated reading options for the layout of a file; see `FileOptions`.
 
     Attributes:
-        columns: our name of a column -> the file's name, or its number from 1 where there is no header.
-        separator: between values of CSV; None: what the header shows.
-        sheet: of an Excel workbook; None: the first one.
-        encoding: of text; None: UTF-8, or what a byte order mark says.
-        header: whether the first line holds names.
+        columns: our name of a column -> the file's name, or its number from 1 without a header.
+        separator: separator of values in CSV; None: determined from the header.
+        sheet: sheet of an Excel workbook; None: the first one.
+        encoding: encoding of text; None: UTF-8, or that of a byte order mark.
+        header: whether the first line contains names.
         decimal: decimal mark of numbers in CSV, "." or ",".
-        wide: whether a row is a task, and a column an annotator.
-        missing: what is in a cell without a label, apart from nothing.
-        label_separator: between several labels of a cell.
-        annotator_separator: between several annotators of a cell, and their labels in another; lists are taken apart.
-        rename: a label as it is in the file -> the one that it is.
+        wide: whether rows are tasks and columns annotators.
+        missing: marks of a cell without a label, besides an empty cell.
+        label_separator: separator of several labels in a cell.
+        annotator_separator: separator of several annotators in a cell, and of their labels in another; lists are split.
+        rename: label in the file -> label to use.
         no_label: the label that an empty cell of a long table represents; None: an empty cell is a bad row.
-        question: of which the answer is read, where cells hold JSON objects with those to several; None: no such cells.
-        outside_images: whether a table of instances may name images outside of its own folder.
-        option: what `columns` is called in messages; empty if a user cannot set it.
+        question: question whose answer is read from cells with JSON objects of several answers; None: no such cells.
+        outside_images: whether a table of instances may name images outside its folder.
+        option: name of `columns` in messages; empty if users cannot set it.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -74,15 +74,15 @@ class Layout:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], known: Sequence[str] = _FIRST, option: str = "columns") -> Layout:
-        """The layout that options make; other options are passed over, and None is the default.
+        """Create a layout from options; other options are ignored, and None means the default.
 
         Args:
             options: keyword arguments of a reader.
-            known: names that `columns` may give.
-            option: what `columns` is called in messages.
+            known: names that `columns` may contain.
+            option: name of `columns` in messages.
 
         Raises:
-            ConfigError: an option that has no such value.
+            ConfigError: an invalid value of an option.
         """
         chosen = {name: options[name] for name in LAYOUT_OPTIONS if options.get(name) is not None}
         for name, value in chosen.items():
@@ -110,32 +110,32 @@ class Layout:
         return layout
 
     def several(self, column: str) -> bool:
-        """Whether more than one column may be named: by commas, by a pattern with `*`."""
+        """Whether several columns may be named, by commas or a pattern with `*`."""
         return any(mark in self.columns.get(column, "") for mark in ",*")
 
     @property
     def joins_columns(self) -> bool:
-        """Whether several columns, or none, are the task or the label."""
+        """Whether the task or the label comes from several columns, or none."""
         return self.several("task") or self.several("label") or self.columns.get("task") == ""
 
     @property
     def takes_apart(self) -> bool:
-        """Whether rows of the file are not the rows of annotations."""
+        """Whether rows of the file differ from rows of annotations."""
         apart = self.label_separator, self.annotator_separator, self.question
         cells = self.missing, *apart, self.no_label, self.rename
         return any(cells) or self.wide or self.joins_columns
 
     @classmethod
     def of_second(cls, columns: Any, options: Mapping[str, Any], option: str = "instance_columns") -> Layout:
-        """The layout of a file of instances or gold that is read next to annotations.
+        """Create the layout of a file of instances or gold that is read with annotations.
 
         Args:
-            columns: its own; where all of them are numbers, the file has no header.
-            options: of the annotations; encoding and decimal mark count here, too, and `outside_images`.
-            option: what `columns` is called in messages.
+            columns: its columns; if all are numbers, the file has no header.
+            options: options of the annotations, of which encoding, decimal mark and `outside_images` also apply here.
+            option: name of `columns` in messages.
 
         Raises:
-            ConfigError: an option that has no such value.
+            ConfigError: an invalid value of an option.
         """
         shared = {name: options.get(name) for name in ("encoding", "decimal")}
         layout = cls.of({**shared, "columns": columns}, _SECOND, option)
@@ -144,7 +144,7 @@ class Layout:
 
 
 def own_encoding(path: str | Path, layout: Layout) -> Layout:
-    """A layout for a file that is read next to another one: without the other's encoding where this one is UTF-8."""
+    """Layout of a file that is read with another one: drops the other's encoding if this file is UTF-8."""
     if layout.encoding is None or Path(path).suffix in (".parquet", WORKBOOK):
         return layout
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -158,17 +158,17 @@ def own_encoding(path: str | Path, layout: Layout) -> Layout:
     return replace(layout, encoding=None)
 
 
-OF_LABELS = ("missing", "label_separator", "no_label", "rename")  # which mean the same in a platform's export
+OF_LABELS = ("missing", "label_separator", "no_label", "rename")  # have the same meaning for exports
 _NO_OPTIONS = ("option", "question", "outside_images")
 LAYOUT_OPTIONS = tuple(option.name for option in fields(Layout) if option.name not in _NO_OPTIONS)
 
 
 def _columns(columns: Any, known: Sequence[str], option: str) -> dict[str, str]:
-    """Columns as a mapping, out of one or of `task=HITId,annotator=WorkerId`."""
+    """Parse columns from a mapping or `task=HITId,annotator=WorkerId`."""
     given: Any = columns.items() if isinstance(columns, Mapping) else ()
     if isinstance(columns, str):
         given = [part.partition("=")[::2] for part in columns.split(",")]
-        # a name may hold a comma, so only a comma before a known name counts
+        # names may contain commas, so only a comma before a known name separates
         parts = re.split(rf",(?=\s*(?:{'|'.join(known)})\s*=)", columns)
         pairs = [part.partition("=") for part in parts]
         if any(not equals for _, equals, _ in pairs):
@@ -204,7 +204,7 @@ def _separator(separator: Any) -> str:
 
 
 def _marks(value: Any) -> tuple[str, ...]:
-    """What represents no label, out of a list or of `-1,NA`."""
+    """Parse marks of missing labels from a list or `-1,NA`."""
     marks = value.split(",") if isinstance(value, str) else value
     if isinstance(marks, (int, float)) and not isinstance(marks, bool):
         marks = (marks,)
@@ -214,7 +214,7 @@ def _marks(value: Any) -> tuple[str, ...]:
 
 
 def _renamed(names: Any) -> dict[str, str]:
-    """Labels and what becomes of them, out of a mapping or of `yes=1,YES=1`."""
+    """Parse renamed labels from a mapping or `yes=1,YES=1`."""
     if not isinstance(names, Mapping):
         names = dict(part.rpartition("=")[::2] for part in str(names).split(","))
     renamed = {str(old).strip(): str(new).strip() for old, new in names.items()}

@@ -1,4 +1,4 @@
-"""Which column of a table is the task, the annotator or the label: by what is given, by our names, or by usual ones."""
+"""Identification of a table's columns: task, annotator, label; by given names, our names, or usual names."""
 
 import re
 import warnings
@@ -27,8 +27,8 @@ _ALIASES = {
     "position": "position tokenposition tokenindex tokenid",
     "gold": "gold goldlabel goldstandard truth groundtruth true truelabel trueclass",
 }
-# Columns that are true, or hold a word such as "rejected", where the answer does not count; "_tainted" is Appen's
-VOID = "void "  # before the name of such a column
+# Columns that are true, or contain a word such as "rejected", if the answer does not count; "_tainted" is Appen's
+VOID = "void "  # prefix of such a column's name
 _VOID_NAMES = (
     "tainted deleted isdeleted isrejected wasrejected skipped isskipped wasskipped cancelled wascancelled draft "
     "isdraft status assignmentstatus annotationstatus responsestatus"
@@ -46,23 +46,23 @@ ALIASES = {ours: frozenset(names.split()) for ours, names in _ALIASES.items()}
 def find_columns(
     source: str, header: Sequence[str], wanted: Sequence[str], layout: Layout, more: Usual | None = None
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Finds columns by what is given, else by our own name, else by a usual name, if that is one column alone.
+    """Find columns by given name, else by our name, else by a usual name if only one column has one.
 
-    Case, `_`, `-` and blanks do not count in usual names.
+    Case, `_`, `-` and blanks are ignored in usual names.
 
     Args:
         source: name of the source in error messages.
         header: the source's column names.
         wanted: our names.
-        layout: names the columns that are given.
+        layout: layout with the given names.
         more: our name -> further usual names.
 
     Returns:
-        Our name -> the source's, of the columns found, in the order wanted, and of annotations those that say
-        where one does not count, as "void NAME"; and those that were found by a usual name.
+        Our name -> the source's name for the columns found, in the order of `wanted`, including columns that mark
+        annotations that do not count, as "void NAME"; and those found by a usual name.
 
     Raises:
-        DataError: a column that was given does not exist, one that counts is there twice, or two may be meant.
+        DataError: a given column does not exist, or a column is duplicate or ambiguous.
     """
     chosen = layout.columns
     columns: dict[str, str] = {}
@@ -99,21 +99,21 @@ def find_columns(
 
 
 def usual_columns(header: Sequence[str], wanted: Iterable[str], more: Usual | None = None) -> list[str]:
-    """Those names of a header that are usual ones of the columns wanted."""
+    """Names in a header that are usual names of the wanted columns."""
     usual = {name for ours in wanted for name in (*ALIASES.get(ours, ()), *(more or {}).get(ours, ()))}
     return [name for name in dict.fromkeys(header) if _squeezed(name) in usual]
 
 
 def may_be_gold(name: str) -> bool:
-    """Whether a column of instances has a usual name of the truth."""
+    """Whether a column of instances has a usual name for gold."""
     return _squeezed(name) in ALIASES["gold"] | {"label", "labels", "class", "category"}
 
 
 def is_no_annotator(name: str) -> bool:
-    """Whether a column of a wide table has a usual name of something else than an annotator."""
-    plain = re.sub(r"unnamed:\d+$", "", _squeezed(name))  # an index, as pandas names it when it reads its own file
+    """Whether a column of a wide table has a usual name of something other than an annotator."""
+    plain = re.sub(r"unnamed:\d+$", "", _squeezed(name))  # an index, as named by pandas when it reads its own file
     if re.search(r"[\W_](comments?|notes?|time|timestamp|date|confidence|seconds)$", name, re.IGNORECASE):
-        return True  # what else a rater says, as in rater1_comment
+        return True  # further data of a rater, as in rater1_comment
     return name == "n" or plain in ALIASES["gold"].union(_NO_ANNOTATORS.split(), [""])
 
 
@@ -122,14 +122,14 @@ def _squeezed(name: str) -> str:
 
 
 def column_not_there(source: str, ours: str, theirs: str, header: Sequence[str]) -> str:
-    """Says that a column that was given is not in a header."""
+    """Error message for a given column that is not in a header."""
     listed = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
     what = f"there is no column {short_repr(theirs)}, which was given for '{ours}'"
     return f"{source}: {what}. The columns are {listed}.{did_you_mean(theirs, header)}"
 
 
 def warn_of_guess(source: str, guessed: Mapping[str, str], option: str, stacklevel: int) -> None:
-    """Says which columns were found by usual names, and how to say so: by the option of this name, if there is one."""
+    """Warn of columns found by usual names, and suggest the option of this name, if there is one."""
     if guessed:
         fix = "Give that option to be sure" if option else "Rename them to be sure"
         text = f"{source}: columns were found by usual names: {_named(option, guessed)}. {fix}."
@@ -137,5 +137,5 @@ def warn_of_guess(source: str, guessed: Mapping[str, str], option: str, stacklev
 
 
 def _named(option: str, columns: Mapping[str, str]) -> str:
-    """Which column is which, as a setting, or in words without an option."""
+    """Format columns as a setting, or in words without an option."""
     return str(Setting(option, columns)) if option else ", ".join(f"{own!r} as {ours}" for ours, own in columns.items())

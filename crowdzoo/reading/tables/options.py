@@ -1,4 +1,4 @@
-"""How annotations are read: the options that every reader takes, and the rules that they become."""
+"""Options shared by all readers of annotations, and the rules built from them."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from crowdzoo.errors import SHOWN, ConfigError, Setting, bad_setting, did_you_me
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-ROW_OPTIONS = ("on_bad_rows", "on_duplicate", "exclude", "rejects")  # which rows count
+ROW_OPTIONS = ("on_bad_rows", "on_duplicate", "exclude", "rejects")  # selection of rows
 
 
 class ReadingOptions(TypedDict, total=False):
-    """Keyword arguments of `Annotations.read`, `from_csv`, `from_frame` and all other readers; each may be left out.
+    """Optional keyword arguments of `Annotations.read`, `from_csv`, `from_frame` and all other readers.
 
     Attributes:
-        tasks: names in code order, or None (default) for the sorted names that occur. Given names are matched by
-            their text, and rows with another name are bad.
+        tasks: names in code order, or None (default) for the sorted names that occur. Given names are matched as text,
+            and rows with other names are bad.
         annotators: the same for annotators.
-        classes: the same for classes; not for regression, free texts and regions. For pairs the names of the answers
-            left, right and equal in this order, such as ("A", "B", "tie"); without the last where nobody may say so.
-        low: lowest rating that annotators may give, in the labels' unit; a lower one is a bad row. None (default): any.
-        high: the highest one.
-        on_duplicate: what a second label of one annotator for one task (for sequences: and position) does: "error"
-            (default) makes it a bad row, "first" and "last" say which label is kept. "all" keeps each as an annotation
-            of its own, for majority vote and Dawid-Skene, which count labels; all else refuses them. Not for sequences.
-        on_bad_rows: "error" (default) stops, "reject" skips bad rows. Skipped rows, for this or for `on_duplicate`, are
-            counted in `num_rejected` and, unless they go to `rejects`, in a warning.
-        exclude: names of annotators whose rows are left out, as if they were not there. None (default): nobody.
-        rejects: CSV file for skipped rows, with the columns file, row, column, value, reason, original; only the
-            header where none was skipped.
+        classes: the same for classes; not for regression, free texts and regions. For pairs, the names of the answers
+            left, right and equal in this order, such as ("A", "B", "tie"), without the last if ties are not allowed.
+        low: lowest valid rating, in the labels' unit; rows with lower ones are bad. None (default): no limit.
+        high: highest valid rating.
+        on_duplicate: handling of a second label by the same annotator for a task (for sequences: and position): "error"
+            (default) makes it a bad row, "first" and "last" keep that label. "all" keeps each as a separate annotation,
+            which only majority vote and Dawid-Skene accept, as they count labels. Not for sequences.
+        on_bad_rows: "error" (default) raises an error, "reject" skips bad rows. Rows skipped for this or for
+            `on_duplicate` are counted in `num_rejected` and, unless written to `rejects`, in a warning.
+        exclude: names of annotators whose rows are ignored. None (default): nobody.
+        rejects: CSV file for skipped rows, with the columns file, row, column, value, reason, original; only the header
+            if none was skipped.
     """
 
     tasks: Any
@@ -55,27 +55,25 @@ class ReadingOptions(TypedDict, total=False):
 
 
 class FrameOptions(ReadingOptions, total=False):
-    """Options of `Annotations.from_frame`: those of `ReadingOptions`, and names of columns.
+    """Options of `Annotations.from_frame`: those of `ReadingOptions`, names of columns, and contents of cells.
 
     Attributes:
-        columns: our name of a column (task, annotator, label, position, confidence, timestamp, seconds; for pairs
-            left and right, or winner and loser, or ranking, of lists in order such as a>b=c) -> the table's name, or
-            text such as "task=HITId,annotator=WorkerId";
-            "" leaves an optional column out. A column that is not given is found by our name, else by a usual name
-            (`worker_id`, `item`, `answer`, ...), where that is one column alone; a `DataWarning` says so. In a file
-            "task=" names tasks after the numbers of their rows, "task=topic,document" after two columns, and with
-            "label=joy,anger" or "label=is_*" (then the label is what * represents) each label has a column, in which
-            1 is where it is given.
-        missing: marks of a cell without a label, as "-1,NA" or a list; in a long table such rows, and those with an
-            empty label, are left out.
-        label_separator: what is between several labels in a cell; each becomes an annotation, and `on_duplicate`
-            says which of them counts. A list as JSON or Python write it is split into what it holds.
-        annotator_separator: what is between several annotators in a cell, and between their labels in another, as
-            in "ann,bob" and "0,1"; lists of JSON or Parquet are taken apart as well.
-        rename: labels that are taken for others, as "tie (bothbad)=tie" or a mapping.
-        no_label: the label that an empty cell of a long table represents, such as "(none)" where a cell is a set of
-            labels; None (default): an empty cell is a bad row.
-        decimal: decimal mark of ratings and confidences that are text: "." (default) or ",".
+        columns: our name of a column (task, annotator, label, position, confidence, timestamp, seconds; for pairs left
+            and right, or winner and loser, or ranking, for rankings such as a>b=c) -> the table's name, or text such as
+            "task=HITId,annotator=WorkerId"; "" leaves out an optional column. Other columns are found by our name, else
+            by a usual name (`worker_id`, `item`, `answer`, ...) if only one column has one, with a `DataWarning`. In a
+            file, "task=" names tasks after their row numbers, and "task=topic,document" after two columns. With
+            "label=joy,anger" or "label=is_*" (where * is the label), each label has a column, with 1 where it is given.
+        missing: marks of cells without a label, as "-1,NA" or a list; in a long table, such rows and those with an
+            empty label are left out.
+        label_separator: separator of several labels in a cell; each becomes an annotation, subject to `on_duplicate`.
+            Lists in JSON or Python notation are also split.
+        annotator_separator: separator of several annotators in a cell, and of their labels in another, as in "ann,bob"
+            and "0,1"; lists of JSON or Parquet are also split.
+        rename: labels to replace by others, as "tie (bothbad)=tie" or a mapping.
+        no_label: the label that an empty cell of a long table represents, such as "(none)" if cells are sets of labels;
+            None (default): an empty cell is a bad row.
+        decimal: decimal mark of ratings and confidences in text: "." (default) or ",".
     """
 
     columns: Mapping[str, str | int] | str | None
@@ -88,18 +86,18 @@ class FrameOptions(ReadingOptions, total=False):
 
 
 class FileOptions(FrameOptions, total=False):
-    """Options of readers of files: those of `FrameOptions`, and how the file is laid out.
+    """Options of readers of files: those of `FrameOptions`, and the layout of the file.
 
     Attributes:
-        separator: one character between the values of a CSV file. None (default): that of `,`, `;`, tab and `|` at
-            which the header shows the columns.
+        separator: character that separates the values of a CSV file. None (default): the one of `,`, `;`, tab and `|`
+            that fits the header.
         sheet: name of the sheet of an Excel workbook. None (default): the first one.
-        encoding: of a text file, by a name that Python knows. None (default): UTF-8, or what a byte order mark says.
-        header: whether the first line of a CSV file holds names (default). If not, `columns` are numbers from 1.
-        wide: a CSV or Parquet file has a row a task and a column an annotator: all columns but `task`, or those that
-            `columns` names, as "task=id,annotator=ann,bob" or "annotator=worker_*". An empty cell is not a label. Where
-            one column alone is the annotator's, as in "annotator=rater", a row is an annotator and a column a task: all
-            others, or those named, as "annotator=rater,task=q*".
+        encoding: encoding of a text file, by its name in Python. None (default): UTF-8, or that of a byte order mark.
+        header: whether the first line of a CSV file contains names (default). If not, `columns` are numbers from 1.
+        wide: whether a CSV or Parquet file has one row per task and one column per annotator: all columns but `task`,
+            or those in `columns`, as "task=id,annotator=ann,bob" or "annotator=worker_*". An empty cell is not a label.
+            If a single column is named as annotator, as in "annotator=rater", rows are annotators and columns are
+            tasks: all others, or those named, as "annotator=rater,task=q*".
     """
 
     separator: str | None
@@ -111,15 +109,15 @@ class FileOptions(FrameOptions, total=False):
 
 @dataclass(frozen=True)
 class Rules:
-    """Reading options, checked.
+    """Validated reading options.
 
     Attributes:
         names: column (task, annotator, label) -> names in code order, or None.
         on_duplicate: "error", "first", "last" or "all".
         on_bad_rows: "error" or "reject".
-        rejects: where skipped rows go, or None.
-        scale: lowest and highest rating, each or None.
-        exclude: annotators whose rows are left out.
+        rejects: file for skipped rows, or None.
+        scale: lowest and highest rating, or None for either.
+        exclude: annotators whose rows are ignored.
     """
 
     names: Mapping[str, np.ndarray | None]
@@ -131,16 +129,16 @@ class Rules:
 
     @classmethod
     def of(cls, label_kind: LabelKind, own_names: Mapping[str, np.ndarray], **options: Unpack[ReadingOptions]) -> Rules:
-        """The rules that options make.
+        """Create rules from options.
 
         Args:
-            label_kind: of the labels.
-            own_names: column -> names that the source brings; given ones take their place.
+            label_kind: kind of the labels.
+            own_names: column -> names in the source; given ones take precedence.
             **options: see `ReadingOptions`.
 
         Raises:
-            ConfigError: an option that has no such value, or does not belong to the kind.
-            ValueError: names that are not a list, or one of them empty or there twice.
+            ConfigError: an invalid value of an option, or an option of another kind.
+            ValueError: names that are not a list, or contain an empty or duplicate one.
         """
         on_duplicate, on_bad_rows = options.get("on_duplicate", "error"), options.get("on_bad_rows", "error")
         Choice(("error", "first", "last", "all")).checked("", "on_duplicate", on_duplicate)
@@ -170,7 +168,7 @@ class Rules:
 
 
 def not_excluded(name: str, where: str | Path, known: Sequence[object], option: str = "exclude") -> ConfigError:
-    """That nobody has a name that an option gives; `known` are the names of the annotators."""
+    """Error for an option with an unknown annotator; `known` are the names of the annotators."""
     whole = next((text for text in map(str, known) if text.startswith(f"{name},")), None)
     near = f" If {whole!r} is meant, give {Setting(option, [whole])}." if whole else did_you_mean(name, known)
     nobody = f"no annotation of {where} is by {short_repr(name)}.{near}"

@@ -1,4 +1,4 @@
-"""Annotations as a Parquet file that knows its own vocabularies."""
+"""Annotations as a Parquet file that stores its vocabularies."""
 
 import contextlib
 import json
@@ -24,9 +24,9 @@ from crowdzoo.reading.tables.plain_array import answer_rows, code_names, json_or
 from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source
 
 KEY = b"crowdzoo.annotations"
-VERSION = 1  # of what is under the key
+VERSION = 1  # version of the metadata
 ROWS = 1 << 20
-Columns = Mapping[str, tuple[np.ndarray, np.ndarray | None]]  # values of each, and the names behind codes
+Columns = Mapping[str, tuple[np.ndarray, np.ndarray | None]]  # values of each column, and the names behind codes
 
 
 class ParquetSource(Source):
@@ -34,7 +34,7 @@ class ParquetSource(Source):
 
     Args:
         path: path of the file.
-        kind: of the labels; None: what `write_parquet` wrote down, else "classification".
+        kind: kind of the labels; None: the kind stored by `write_parquet`, else "classification".
         layout: names of the columns.
 
     Raises:
@@ -48,7 +48,7 @@ class ParquetSource(Source):
         super().__init__(kind or own_kind or "classification", layout)
         self.path = Path(path)
         self.name = os.fspath(path)
-        # left and right share their names, which are listed where one of the two columns does not have all of them
+        # left and right share their names, which are listed if one of the columns lacks some of them
         sides = [names[side] for side in ("left", "right") if side in names]
         self.names = names | (dict.fromkeys(("left", "right"), sides[0]) if sides else {})
         self.repeats = repeats
@@ -57,7 +57,7 @@ class ParquetSource(Source):
             schema = file.schema_arrow
         self.code_names = code_names(schema)
         if self.code_names:
-            with contextlib.suppress(DataError):  # no table of annotations; `batches` says so
+            with contextlib.suppress(DataError):  # not a table of annotations; `batches` raises the error
                 self.take_names(schema.names)
 
     def read_header(self) -> list[str]:
@@ -66,10 +66,10 @@ class ParquetSource(Source):
             return list(file.schema_arrow.names)
 
     def batches(self) -> Iterator[Batch]:
-        """Walks through the file from its start."""
+        """Iterate over the file from its start."""
         with open_parquet(self.name) as file, parquet_errors(self.name):
             self.found = theirs = self.match(file.schema_arrow.names)
-            # a type that is refused is not read
+            # check types before reading
             self._plain({ours: pa.array([], file.schema_arrow.field(name).type) for ours, name in theirs.items()})
         start = 0
         for part in parquet_batches(self.name, list(theirs.values()), BATCH_ROWS):
@@ -80,12 +80,12 @@ class ParquetSource(Source):
             start += part.num_rows
 
     def _plain(self, arrays: dict[str, pa.Array], start: int = 0) -> tuple[dict[str, pa.Array], np.ndarray | None]:
-        """Plain columns, and the rows that answers are in, as `answer_rows` gives them."""
+        """Plain columns, and the rows of answers; see `answer_rows`."""
         arrays, rows = answer_rows(arrays, self.found, self.code_names, self.name, start)
         return {ours: plain_array(array, ours, self.found[ours], self.name) for ours, array in arrays.items()}, rows
 
     def _batch(self, columns: dict[str, pa.Array], theirs: dict[str, str], start: int | np.ndarray) -> Batch:
-        """The rows, but for those with bytes that are not UTF-8, which Arrow reads without a look."""
+        """Batch without rows that are not valid UTF-8, which Arrow does not check."""
         bad: dict[int, tuple[BadRow, str]] = {}
         rows = start if isinstance(start, np.ndarray) else range(start, start + len(next(iter(columns.values()))))
         for column, array in columns.items():
@@ -108,26 +108,26 @@ class ParquetSource(Source):
 def write_parquet(
     path: str | os.PathLike[str], kind: str, columns: Columns, repeats: bool = False, classes_sorted: bool = False
 ) -> Path:
-    """Writes names as columns, and what columns cannot hold into the file's metadata.
+    """Write names as columns, and what columns cannot express as metadata of the file.
 
-    The metadata holds the kind, and each vocabulary that is not simply the sorted names of its column.
+    The metadata contain the kind, and each vocabulary that differs from the sorted names of its column.
 
     Args:
-        path: path of the file; it appears only when it is complete.
-        kind: of the labels.
+        path: path of the file, which is written atomically.
+        kind: kind of the labels.
         columns: name -> values [A] and None, or codes [A] and the names behind them; in the order of the file.
-        repeats: an annotator may have several rows of one task.
-        classes_sorted: the order of the classes has no meaning, and is not kept where it is the usual one.
+        repeats: whether an annotator may have several rows for a task.
+        classes_sorted: whether the order of the classes has no meaning; it is then not stored if sorted.
 
     Returns:
         The path.
 
     Raises:
-        DataError: for names that are neither strings nor integers.
+        DataError: names that are neither strings nor integers.
     """
     vocabularies = {column: names for column, (_, names) in columns.items() if names is not None}
     named = {column: _arrow_names(names, VOCABULARIES[column]) for column, names in vocabularies.items()}
-    # without it a reader takes the usual answers for the classes, or their order for its own
+    # without it, readers assume the default answers, or that the order has no meaning
     always = ["label"] if LABEL_KINDS[kind].answers or not classes_sorted else []
     listed = {
         column: _listed(columns[column][0], names, column in always and not pa.types.is_integer(names.type))
@@ -147,11 +147,11 @@ def write_parquet(
 
 
 def read_metadata(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, np.ndarray], bool]:
-    """What `write_parquet` wrote next to the rows.
+    """Read the metadata written by `write_parquet`.
 
     Returns:
-        The kind, or None for a file that something else wrote; column -> names in code order, for the columns whose
-        names are not simply sorted; and whether an annotator may have several rows of one task.
+        The kind, or None for a file of other origin; column -> names in code order, for columns whose names are not
+        just sorted; and whether an annotator may have several rows for a task.
     """
     name = os.fspath(path)
     with open_parquet(path) as file:
@@ -174,7 +174,7 @@ def read_metadata(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, n
 
 
 def _names_array(entry: Any) -> np.ndarray:
-    """A vocabulary that is listed."""
+    """Names of a stored vocabulary."""
     kind, names = {"integer": int, "string": str}[entry["type"]], entry["names"]
     if not isinstance(names, list) or any(type(name) is not kind for name in names) or len(set(names)) < len(names):
         raise ValueError(f"holds no list of names, but {short_repr(entry)}")
@@ -196,7 +196,7 @@ def _arrow_names(names: np.ndarray, what: str) -> pa.Array:
 
 
 def _listed(codes: np.ndarray, names: pa.Array, always: bool = False) -> dict[str, Any] | None:
-    """The vocabulary, or None where reading the column finds the same one; but not if it is `always` needed."""
+    """The vocabulary to store, or None if reading the column gives the same one and it is not `always` needed."""
     if not always and len(names) and np.bincount(codes, minlength=len(names)).all():
         order, _ = sort_names(names)
         if (order == np.arange(len(order))).all():

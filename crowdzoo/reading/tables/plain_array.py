@@ -1,6 +1,6 @@
-"""Typed columns as the few types that the readers of tables know, and the text of their rows.
+"""Conversion of typed columns to the types that table readers support, and of their rows to text.
 
-Tables of Hugging Face hold more than plain columns: codes with names, and cells with lists of answers.
+Hugging Face tables also contain codes with names, and cells with lists of answers.
 """
 
 import json
@@ -16,20 +16,20 @@ from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.tables.layout import OPTIONAL
 
 _KEY = b"huggingface"
-LISTS = ("annotator", "label")  # columns whose cells may hold several
+LISTS = ("annotator", "label")  # columns whose cells may contain several values
 
 
 def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, source: str) -> pa.Array:
-    """A typed column as int64, float64, large_string or timestamp, without dictionaries.
+    """Convert a typed column to int64, float64, large_string or timestamp, without dictionaries.
 
     Args:
         array: the column.
-        column: our name of it.
-        name: the source's name of it.
+        column: our name of the column.
+        name: the source's name of the column.
         source: name of the source in error messages.
 
     Raises:
-        DataError: for a type that cannot be an id or a number.
+        DataError: a type that cannot be an id or a number.
     """
     array = one_array(array) if isinstance(array, pa.ChunkedArray) else array
     kind = array.type
@@ -46,7 +46,7 @@ def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, sourc
 
 
 def _plain(array: pa.Array, column: str) -> pa.Array | None:
-    """As `plain_array`; None for a type that cannot be an id or a number."""
+    """See `plain_array`; None for a type that cannot be an id or a number."""
     kind = array.type
     if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and column not in OPTIONAL):
         try:
@@ -61,22 +61,22 @@ def _plain(array: pa.Array, column: str) -> pa.Array | None:
         return pa.array(values, mask=array.is_null().to_numpy(zero_copy_only=False))
     if pa.types.is_floating(kind):
         return array.cast(pa.float64())
-    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and column in LISTS:  # as text, to be split or refused
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and column in LISTS:  # as text, to be split or rejected
         return pa.array([None if value is None else str(value) for value in array.to_pylist()], pa.large_string())
     if column == "seconds" and pa.types.is_duration(kind):
         return pc.divide(array.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1e6)
     if kind in (pa.null(), pa.string(), pa.large_string(), pa.bool_()):
         return array.cast(pa.large_string())
     if column == "timestamp" and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-        # a unit finer than microseconds is cut, a time beyond what microseconds can count is refused
+        # finer units are truncated to microseconds, times out of their range are rejected
         finer = pa.types.is_timestamp(kind) and kind.unit == "ns"
-        # a zone counts for nothing but how a bad row is shown, and may be none that Python knows
+        # the time zone only affects how bad rows are shown, and may be unknown to Python
         return array.cast(pa.timestamp("us", "UTC" if getattr(kind, "tz", None) else None), safe=not finer)
     return None
 
 
 def json_originals(columns: dict[str, pa.Array]) -> Callable[[Sequence[int]], list[str]]:
-    """The text of rows of typed columns, for `Batch.originals`: JSON objects."""
+    """Rows of typed columns as JSON objects, for `Batch.originals`."""
 
     def originals(rows: Sequence[int]) -> list[str]:
         wanted = pa.array(rows, type=pa.int64())
@@ -88,15 +88,15 @@ def json_originals(columns: dict[str, pa.Array]) -> Callable[[Sequence[int]], li
 
 
 def code_names(schema: pa.Schema) -> dict[str, list[str]]:
-    """Column -> the names behind its codes, where the library `datasets` wrote them: features of type `ClassLabel`."""
+    """Column -> names behind its codes, for features of type `ClassLabel` of the library `datasets`."""
     names_by_code: dict[str, list[str]] = {}
     try:
         features = parse_json((schema.metadata or {})[_KEY])["info"]["features"].items()
-    except (JsonError, KeyError, TypeError, AttributeError):  # not of this library, or of another version
+    except (JsonError, KeyError, TypeError, AttributeError):  # not from this library, or from another version
         return names_by_code
     for column, feature in features:
         while (isinstance(feature, list) and feature) or (isinstance(feature, dict) and "feature" in feature):
-            feature = feature[0] if isinstance(feature, list) else feature["feature"]  # of lists, old or new
+            feature = feature[0] if isinstance(feature, list) else feature["feature"]  # lists in the old or new format
         names = feature.get("names") if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" else None
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             names_by_code[column] = list(dict.fromkeys(names))
@@ -106,19 +106,19 @@ def code_names(schema: pa.Schema) -> dict[str, list[str]]:
 def answer_rows(
     columns: dict[str, pa.Array], found: Mapping[str, str], names: Mapping[str, list[str]], source: str, first: int = 0
 ) -> tuple[dict[str, pa.Array], np.ndarray | None]:
-    """A row an answer, with names: cells of lists become rows of their own, and codes their names.
+    """One row per answer, with names: lists in cells become separate rows, and codes become names.
 
-    Answers whose code is -1, by which the library `datasets` says that there is no label, are left out.
+    Answers with code -1, the missing label of the library `datasets`, are left out.
 
     Args:
-        columns: our name -> array [n]; lists of the annotators and of their labels are of the same length in a row.
+        columns: our name -> array [n]; lists of annotators and of their labels have equal lengths in each row.
         found: our name -> the source's.
-        names: the source's name -> names behind the codes.
+        names: the source's name -> names behind its codes.
         source: name of the source in error messages.
         first: number of the first row.
 
     Returns:
-        The columns [A], and the row that each is in, int64 [A]; None: the rows are as they were.
+        The columns [A], and the row of each answer, int64 [A]; None if rows are unchanged.
 
     Raises:
         DataError: lists of different lengths in a row.
@@ -148,7 +148,7 @@ def answer_rows(
 
 
 def order_texts(array: pa.Array) -> pa.Array:
-    """Lists in order as text, which `parse_order` reads; other arrays as they are."""
+    """Convert rankings in lists to text for `parse_order`; other arrays are unchanged."""
     if not _is_list(array):
         return array
     return pa.array(["" if cell is None else str(cell) for cell in array.to_pylist()], pa.large_string())
@@ -159,7 +159,7 @@ def _is_list(array: pa.Array) -> bool:
 
 
 def named(array: pa.Array, names: Sequence[str] | None) -> pa.Array:
-    """Codes as the names that are behind them, null if missing; other arrays as they are."""
+    """Convert codes to names, null if missing; other arrays are unchanged."""
     if names is None or not pa.types.is_integer(array.type):
         return array
     has_name = pc.and_(pc.greater_equal(array, 0), pc.less(array, len(names)))

@@ -27,35 +27,36 @@ from crowdzoo.reading.tables.options import FileOptions, ReadingOptions, Rules
 from crowdzoo.reading.tables.sources import SLOW_ROWS, Batch, Source
 from crowdzoo.reading.tables.suffixes import source_of
 
-_Row = tuple[Record, str, Any, float, float]  # with the annotator, the label, the seconds that it took, and when
+_Row = tuple[Record, str, Any, float, float]  # record, annotator, label, duration in seconds, timestamp
 
 
 class PlatformSource(Source):
-    """What annotators said in an export, a row for each label; gold is passed over.
+    """Annotations of an export, one row per label; gold is ignored.
 
     Args:
         export: the export.
-        kind: of the labels.
-        layout: which labels mean no label, and which one represents none; None: answers without one are left out.
+        kind: kind of the labels.
+        layout: defines missing labels, and the label for none; without the latter, answers without a label are left
+            out.
 
     Raises:
-        ConfigError: an export with spans, whose readers are others.
+        ConfigError: an export with spans, which have other readers.
     """
 
     text = sparse = True
 
     def __init__(self, export: Export, kind: str, layout: Layout):
-        super().__init__(kind, replace(layout, columns={}))  # those of a table
+        super().__init__(kind, replace(layout, columns={}))  # only for tables
         if export.spans:
             raise ConfigError("an export with spans is read by crowdzoo.sequences.read_spans(path, platform=...).")
         self.export, self.path, self.name = export, export.path, export.name
-        self.tasks: dict[str, None] = {}  # also those that nobody answered
+        self.tasks: dict[str, None] = {}  # including tasks without answers
 
     def batches(self) -> Iterator[Batch]:
-        """Walks through the export from its start."""
+        """Iterate over the export from its start."""
         platform, image = self.export.platform, self.export.image
         ends = {"label": self.export.question}
-        self.found = {what: platform.column(what, ends.get(what, "")) for what in self.required}  # "": it has none
+        self.found = {what: platform.column(what, ends.get(what, "")) for what in self.required}  # "" if none
         if image is not None:
             self.found["task"] = platform.column("data", image)
         nothing = [] if self.layout.no_label is None else [self.layout.no_label]
@@ -104,7 +105,7 @@ def read_annotations(
     all_tasks: bool = False,
     **options: Unpack[FileOptions],
 ) -> Annotations:
-    """Reads a file by its suffix, or a platform's export: what `Annotations.read` is."""
+    """Read a file by its suffix, or a platform's export; see `Annotations.read`."""
     if platform is None:
         if image:
             raise ConfigError(f"{Setting('image')} belongs to an export of a labelling platform: name it as well.")
@@ -122,14 +123,14 @@ def read_annotations(
         annotations = _with_tasks(annotations, source.tasks)
     if len(export.files) > 1 < annotations.num_annotators and annotations.redundancy.max() < 2:
         text = "no task has the answers of two annotators. Do their files name tasks alike?"
-        if not export.regions:  # whose reader says so of images
+        if not export.regions:  # the reader of regions warns by itself
             warnings.warn(f"{source.name}: {text}", DataWarning, stacklevel=3)
     export.warn_of(export.left_out + (Counter() if layout.no_label else export.empty))
     return annotations
 
 
 def _with_tasks(annotations: Annotations, names: Iterable[str]) -> Annotations:
-    """Adds tasks that nobody answered, in the order in which all would be."""
+    """Add tasks without answers, in sorted order."""
     answered = [*map(str, annotations.tasks.tolist())]
     every = pa.array([*answered, *sorted({*names} - {*answered})], pa.large_string())
     order, tasks = sort_names(every, True)
@@ -140,22 +141,22 @@ def _with_tasks(annotations: Annotations, names: Iterable[str]) -> Annotations:
 
 
 def file(path: str | os.PathLike[str], kind: str | None, form: str, options: Mapping[str, Any]) -> Annotations:
-    """A file of a form that is said ("csv", "tsv", "jsonl" or "parquet"), whatever its suffix."""
+    """Read a file in a given format ("csv", "tsv", "jsonl" or "parquet"), regardless of its suffix."""
     return _read(source_of(path, kind, Layout.of(options), f".{form}"), options)
 
 
 def frame(table: Any, kind: str, options: Mapping[str, Any]) -> Annotations:
-    """A pandas or polars frame, an Arrow table or a dictionary of columns."""
+    """Read a pandas or polars frame, an Arrow table or a dictionary of columns."""
     return _read(frame_source(table, kind, _given(options), Layout.of(options)), options)
 
 
 def arrays(columns: dict[str, Any], kind: str, options: Mapping[str, Any]) -> Annotations:
-    """Columns of equal length."""
+    """Read columns of equal length."""
     return _read(array_source(columns, kind, _given(options)), options)
 
 
 def of_source(source: Source, rules: Rules) -> Annotations:
-    """Annotations of an open source; see `collect`."""
+    """Read an open source; see `collect`."""
     return Annotations(**collect(source, rules))
 
 
@@ -168,5 +169,5 @@ def _read(source: Source, options: Mapping[str, Any]) -> Annotations:
 
 
 def _given(options: Mapping[str, Any]) -> set[str]:
-    """Columns whose names are given."""
+    """Columns with given names."""
     return {column for column, names in VOCABULARIES.items() if options.get(names) is not None}

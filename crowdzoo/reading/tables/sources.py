@@ -1,8 +1,7 @@
-"""Where annotations come from, as a stream of batches: the base of all sources, and of those that are text files.
+"""Sources of annotations as streams of batches: base classes of all sources, and of text files.
 
-Text files are read in chunks of whole lines. A chunk that is in order goes through Arrow's C++ parser; only a chunk
-with line breaks inside quotes or blank lines is read again by Python, line by line, which is slower and knows every
-line's number.
+Text files are read in chunks of whole lines. Arrow's C++ parser reads regular chunks. Only chunks with line breaks
+inside quotes or blank lines are read again in Python, line by line, which is slower but knows each line's number.
 """
 
 import os
@@ -35,15 +34,15 @@ CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
 REQUIRED = ("task", "annotator", "label")
 ABOVE = " If there are lines above the names of the columns, such as a title, remove them."
-LABEL_OF = "label of "  # with a name: what we call the columns of annotators in a wide table, and those of labels
-PART_OF = "part of "  # likewise the columns that make a task's name
+LABEL_OF = "label of "  # prefix of our names for columns of annotators in a wide table, and of labels
+PART_OF = "part of "  # prefix of our names for the columns of a task's name
 SEVERAL = {"task": PART_OF, "label": LABEL_OF}
-IN_LISTS = {"annotator": ("annotators", "workers", "annotatorids"), "label": ("annotations",)}  # usual names there
+IN_LISTS = {"annotator": ("annotators", "workers", "annotatorids"), "label": ("annotations",)}  # further usual names
 _A = {"task": "a task", "annotator": "an annotator"}
-LIKENESS = 0.75  # of a column's name to ours, from which it may be a slip
-_MARK = b"\xef\xbb\xbf"  # of UTF-8
+LIKENESS = 0.75  # similarity of a column's name to ours, from which it may be a typing mistake
+_MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
 NUL = "holds a NUL byte. Save the file as UTF-8 text."
-_NO_TEXT = {  # what a file begins with -> what it is, and what to do
+_NO_TEXT = {  # start of a file -> what it is, and what to do
     b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
     b"PAR1": "Parquet; let its name end in .parquet, or use from_parquet()",
     b"PK\x03\x04": "a zip archive or a workbook; let its name end in .zip, that of an Excel workbook in .xlsx",
@@ -56,10 +55,10 @@ class Batch:
 
     Attributes:
         columns: name -> Arrow array [n]; text, integers or floats.
-        lines: the first row's line number where the rows are on consecutive lines, else int64 [n].
-        originals: gives the rows' own text for row numbers of this batch.
-        bad: rows that could not even be taken apart, each with its text.
-        cell: of a wide table, the name of the column that a row's label is in.
+        lines: the first row's line number if rows are on consecutive lines, else int64 [n].
+        originals: returns the text of rows, given row numbers of this batch.
+        bad: rows that could not be parsed, each with its text.
+        cell: for a wide table, returns the name of the column of a row's label.
     """
 
     columns: dict[str, pa.Array]
@@ -70,43 +69,43 @@ class Batch:
 
     @property
     def num_rows(self) -> int:
-        """Rows in `columns`."""
+        """Number of rows in `columns`."""
         return len(next(iter(self.columns.values())))
 
     def line_numbers(self) -> np.ndarray:
-        """The line number of every row, int64 [n]."""
+        """Line number of each row, int64 [n]."""
         if isinstance(self.lines, np.ndarray):
             return self.lines
         return np.arange(self.lines, self.lines + self.num_rows, dtype=np.int64)
 
 
 class Source:
-    """A stream of batches that can be walked through more than once.
+    """A stream of batches that can be iterated over several times.
 
     Attributes:
         name: name of the source in error messages.
-        text: ids are text, so that ids that are all integers become integers.
-        trim: white space around a value does not count.
-        own: crowdzoo wrote it.
-        repeats: it was written with several rows by one annotator for one task.
-        most_batches: only so many are read; None: all.
+        text: whether ids are text, so that they become integers if all are.
+        trim: whether white space around values is ignored.
+        own: whether crowdzoo wrote it.
+        repeats: whether it was written with several rows by an annotator for a task.
+        most_batches: maximum number of batches to read; None: all.
         complete: whether all batches were read.
-        sparse: a column may be absent from some rows; a column that no row has does not exist.
-        label_kind: what labels look like.
-        path: of the file, or None.
-        layout: how the source lays out its table.
-        found: our name of each column -> the source's, once it is open.
-        guessed: those of them that were found by a usual name.
-        axes: what a row and what a column of a wide table represents: "task" and "annotator", or the other way round
-            where `columns` names one column of the annotator, and none or several of the task; known once it is open.
-        by_winner: of preferences, whether the columns found for left and right are the better task and the worse one,
-            which labels do not have; known once it is open.
-        by_ranking: of preferences, whether a row is a list of tasks in order; known once it is open.
-        names: column -> names in code order that the source brings itself.
-        objects: column -> what its integers represent, where names are neither strings nor integers.
-        code_names: the source's column -> names behind its codes, as `code_names` finds them.
-        images: text of a label -> the image that it represents, of regions; those that are parsed already.
-        void: what it holds that is not an answer, with counts, once it was walked through.
+        sparse: whether a column may be absent from some rows; a column absent from all rows does not exist.
+        label_kind: kind of the labels.
+        path: path of the file, or None.
+        layout: layout of the source's table.
+        found: our name of each column -> the source's name, once it is open.
+        guessed: those of them found by a usual name.
+        axes: meaning of rows and columns of a wide table: "task" and "annotator", or the reverse if `columns` names one
+            column for the annotator, and none or several for the task; known once it is open.
+        by_winner: for preferences, whether the columns found for left and right are the better and the worse task,
+            without labels; known once it is open.
+        by_ranking: for preferences, whether a row is a ranking of tasks; known once it is open.
+        names: column -> names in code order from the source.
+        objects: column -> objects behind its integers, if names are neither strings nor integers.
+        code_names: the source's column -> names behind its codes; see the function `code_names`.
+        images: for regions, cache of parsed labels: text -> image.
+        void: description of contents that are not answers, with counts, after iteration.
 
     Example:
         >>> from crowdzoo.reading.tables.frames import array_source
@@ -143,25 +142,25 @@ class Source:
         self.images: dict[str, MarkedImage] = {}
 
     def image(self, text: str) -> MarkedImage:
-        """The image that the text of a label represents; each is parsed once.
+        """Parse the text of a label to an image, once per text.
 
         Raises:
-            DataError: as `MarkedImage.parse`.
+            DataError: see `MarkedImage.parse`.
         """
         if text not in self.images:
             self.images[text] = MarkedImage.parse(text)
         return self.images[text]
 
     def batches(self) -> Iterator[Batch]:
-        """Walks through the source from its start."""
+        """Iterate over the source from its start."""
         raise NotImplementedError
 
     def display(self, column: str, value: Any) -> Any:
-        """A value as the user knows it."""
+        """A value as known to users."""
         return self.objects[column][value] if column in self.objects and value is not None else value
 
     def match(self, header: Sequence[str]) -> dict[str, str]:
-        """Finds the columns that matter.
+        """Find the required columns.
 
         Args:
             header: the source's column names.
@@ -170,7 +169,7 @@ class Source:
             Our name -> the source's name; see `find_columns`.
 
         Raises:
-            DataError: for a missing column, one that is there twice, or two that may be meant.
+            DataError: a missing, duplicate or ambiguous column.
         """
         single_column = "annotator" in self.layout.columns and not self.layout.several("annotator")
         task = self.layout.several("task") if "task" in self.layout.columns else not usual_columns(header, ["task"])
@@ -212,7 +211,7 @@ class Source:
         return theirs
 
     def take_names(self, header: Sequence[str]) -> None:
-        """Takes the names behind the labels' codes, in their order, for the classes; ratings keep their numbers."""
+        """Use the names behind the labels' codes, in their order, as classes; ratings keep their numbers."""
         kinds = {ours: name for ours, name in self.match(header).items() if ours.startswith("label")}
         if self.label_kind.has_numbers:
             self.code_names = {name: known for name, known in self.code_names.items() if name not in kinds.values()}
@@ -221,7 +220,7 @@ class Source:
             self.names["label"] = np.array(names, object)
 
     def _several(self, header: Sequence[str], ours: str) -> dict[str, str]:
-        """The columns that one of ours is made of, by names that tell them apart; none if one column is called so."""
+        """The columns that form one of ours, by distinguishing names; none if a single column has this name."""
         wanted = self.layout.columns[ours]
         columns: dict[str, str] = {}
         for pattern in [] if wanted in header else wanted.split(","):
@@ -229,12 +228,12 @@ class Source:
             matches = [match for name in header if (match := re.fullmatch(form, name))]
             if not matches:
                 raise DataError(column_not_there(self.name, ours, pattern.strip(), header))
-            short = re.search(r"[\W_]\*", pattern) is not None  # the label is what follows the mark
+            short = re.search(r"[\W_]\*", pattern) is not None  # the label is the part after the mark
             columns |= {SEVERAL[ours] + ("".join(match.groups()) if short else match[0]): match[0] for match in matches}
         return columns
 
     def _of_columns(self, header: Sequence[str], rows: Sequence[str]) -> dict[str, str]:
-        """The columns of annotators (or tasks) in a wide table: those that are given, or all but those of the rows."""
+        """Columns of annotators (or tasks) in a wide table: the given ones, or all except those of the rows."""
         what = self.axes[1]
         patterns = [pattern.strip() for pattern in self.layout.columns.get(what, "*").split(",")]
         matched = {name for pattern in patterns for name in header if fnmatchcase(name, pattern)} - {*rows}
@@ -252,7 +251,7 @@ class Source:
         return {f"{LABEL_OF}{name}": name for name in names}
 
     def no_annotators(self, names: Sequence[str], strangers: Sequence[str], why: str = "") -> DataError:
-        """Says that some columns of a wide table are not annotators (or tasks), and how to name those that are."""
+        """Error for columns of a wide table that are not annotators (or tasks); tells how to name those that are."""
         apart = set(strangers)
         rest = ",".join(name for name in names if name not in apart) or "FIRST,SECOND"
         of_row, what = self.axes
@@ -262,7 +261,7 @@ class Source:
         return DataError(f"{self.name}: {text}")
 
     def _platform_hint(self, header: Sequence[str]) -> str:
-        """Which platform's export a header looks like, as a sentence; "" if none."""
+        """Sentence on the platform whose export a header looks like; "" if none."""
         suffix = ".json" if self.path is not None and self.path.suffix == ".json" else ".csv"
         for platform in PLATFORMS.values():
             if suffix in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
@@ -280,7 +279,7 @@ class Source:
         if "label" in missing and {"text", "spans"} <= {*free}:
             kind = Setting("kind", "sequence")
             return f"{message} It looks like sentences with marked spans, which are read with {kind}."
-        sets = self.layout.no_label is not None  # of several labels, which wide tables have not
+        sets = self.layout.no_label is not None  # sets of labels, which wide tables cannot have
         if hint := self._platform_hint(header):
             return f"{message} {hint}"
         near = {ours: did_you_mean(ours, free, LIKENESS) for ours in missing}
@@ -292,7 +291,7 @@ class Source:
         if len(header) == 1 and not self.sparse:
             separator = f"If something else separates the values, say so: {Setting('separator', '^')}."
             return f"{message} The whole header is one column, {header[0]!r}. {separator}{ABOVE}"
-        # names of columns are seldom numbers
+        # column names are rarely numbers
         numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
         nothing = self.layout.header and not (columns or self.layout.columns or self.sparse)
         no_header = f" If the file has no header, say so: {Setting('header', False)}." if numbers or nothing else ""
@@ -340,19 +339,19 @@ class TextSource(Source):
         self.name = os.fspath(path)
 
     def open(self) -> AbstractContextManager[IO[bytes]]:
-        """The file's bytes, of a workbook those of its sheet as CSV."""
+        """The file's bytes; for a workbook, those of its sheet as CSV."""
         if is_workbook(self.name):
             return sheet_csv(self.name, self.layout.sheet, self.layout.decimal)
         return open_regular(self.name)
 
     def read_header(self) -> list[str]:
-        """Names of the columns, from the head of the file alone."""
+        """Read names of columns from only the head of the file."""
         with self.open() as stream:
             self._read_header(*self._head(self._blocks(stream, 1 << 16)))
         return self.header
 
     def batches(self, may_be_empty: bool = False) -> Iterator[Batch]:
-        """Walks through the file from its start."""
+        """Iterate over the file from its start."""
         with self.open() as stream:
             blocks = self._blocks(stream, CHUNK_BYTES)
             head, line = self._head(blocks)
@@ -380,7 +379,7 @@ class TextSource(Source):
                 raise DataError(f"{self.name} has a header but no rows.")
 
     def _head(self, blocks: Iterator[bytes]) -> tuple[bytes, int]:
-        """The beginning of the file from its first line that is not blank, all of that, and the line's number."""
+        """Start of the file from its first non-blank line, which is complete, and the number of that line."""
         head, line = next(blocks, b""), 1
         while True:
             blank = head.rfind(b"\n", 0, len(head) - len(head.lstrip())) + 1
@@ -393,12 +392,12 @@ class TextSource(Source):
         return head, line
 
     def _blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
-        """The file in pieces, as UTF-8."""
+        """The file in blocks, as UTF-8."""
         encoding = None if is_workbook(self.name) else self.layout.encoding
         return utf8_blocks(self._text_blocks(stream, size), self.name, encoding)
 
     def _text_blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
-        """The file in pieces, which the consumer alone holds; a file that is not text is refused."""
+        """The file in blocks, referenced only by the consumer; rejects files that are not text."""
         first = [stream.read(size)]
         for start, trouble in _NO_TEXT.items():
             if first[0].startswith(start):
@@ -409,29 +408,29 @@ class TextSource(Source):
         yield from iter(lambda: stream.read(size), b"")
 
     def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
-        """Reads the names of the columns; returns where the rows start, and on which line."""
+        """Read the column names; return the offset and line number of the first row."""
         raise NotImplementedError
 
     def _choose_columns(self) -> None:
-        """Finds the columns that matter in the header."""
+        """Find the required columns in the header."""
         raise NotImplementedError
 
     def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
-        """Arrow's parser; None where it is not to be trusted with the chunk, whose lines end at `ends`."""
+        """Parse with Arrow a chunk whose lines end at `ends`; None if Arrow may misread it."""
         raise NotImplementedError
 
     def _slow(self, chunk: bytes, line: int, final: bool, left: list[bytes]) -> Iterator[Batch]:
-        """Python's parser; puts an unfinished record at the end into `left`."""
+        """Parse with Python; puts an unfinished record at the end into `left`."""
         raise NotImplementedError
 
     def _parse(self, chunk: bytes, line: int, final: bool, left: list[bytes]) -> Iterator[Batch]:
-        """Batches of a chunk; puts the bytes that belong to the next one into `left`."""
+        """Parse a chunk to batches; puts bytes that belong to the next chunk into `left`."""
         if not chunk.strip():
             return
-        if _MARK in chunk:  # at the beginning of lines it is left of a file whose lines were put behind another's
+        if _MARK in chunk:  # a mark at the start of a line comes from concatenated files
             chunk = re.sub(rb"(?m)^" + _MARK, b"", chunk)
         ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
-        # an odd number of quotes: the cut is perhaps inside a quoted value
+        # with an odd number of quotes, the cut may be inside a quoted value
         cut_inside = self.quotes_span_lines and chunk.count(b'"') % 2 == 1
         columns = None if cut_inside else self._fast(chunk, ends)
         if columns is None:
@@ -445,7 +444,7 @@ class TextSource(Source):
         yield Batch(columns, line, originals)
 
     def _batches(self, rows: Iterable[tuple[int, bytes, list[Any] | BadRow | None]]) -> Iterator[Batch]:
-        """Batches of what Python's parser found: line number, text, and the values, what is wrong, or nothing."""
+        """Build batches from Python's parser: line number, text, and values, a problem, or None."""
         lines: list[tuple[int, bytes, list[Any]]] = []
         bad: list[tuple[BadRow, str]] = []
         for line, text, values in rows:

@@ -1,4 +1,4 @@
-"""Which reader a file of annotations or instances takes, by its suffix."""
+"""Choice of the reader for a file of annotations or instances by suffix."""
 
 import os
 from pathlib import Path
@@ -20,13 +20,13 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", WORKBOOK)
 def source_of(
     path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None, suffix: str = ""
 ) -> TextSource | ParquetSource | TableSource:
-    """The source of a file: .csv, .tsv, .jsonl, .json (each also in .gz or .zip), .xlsx or .parquet.
+    """Create the source of a file: .csv, .tsv, .jsonl, .json (each also in .gz or .zip), .xlsx or .parquet.
 
     Args:
-        path: path of the file; or a folder that `save_to_disk` of Hugging Face's library `datasets` wrote.
-        kind: of the labels; None: "classification", and of a Parquet file what it says.
-        layout: how the file lays out its table.
-        suffix: what the name ends in, if the file is read as one with another ending.
+        path: path of the file, or of a folder written by `save_to_disk` of Hugging Face's library `datasets`.
+        kind: kind of the labels; None: "classification", or for a Parquet file the kind stored in it.
+        layout: layout of the file's table.
+        suffix: suffix to use instead of the file's own.
 
     Raises:
         DataError: another suffix.
@@ -39,7 +39,7 @@ def source_of(
     if layout.separator or not layout.header:
         if suffix in (".parquet", ".jsonl", ".json"):
             raise ConfigError(f"{os.fspath(path)}: separator and header are options of CSV files; leave them out.")
-        # said to be CSV: any other suffix will do
+        # declared as CSV, so any other suffix is accepted
         suffix = suffix if suffix in SUFFIXES else ".csv"
     if is_parquet:
         return ParquetSource(path, kind, layout)
@@ -61,9 +61,9 @@ def source_of(
 
 
 def column_names(path: str | os.PathLike[str], layout: Layout | None = None) -> list[str]:
-    """Names of a table's columns, from its head alone; of JSON lines the keys of the first one.
+    """Read the names of a table's columns from its head; for JSON lines, the keys of the first line.
 
     Raises:
-        DataError: another suffix, not a regular file, empty, damaged, of another encoding.
+        DataError: another suffix, not a regular file, or a file that is empty, damaged or in another encoding.
     """
     return source_of(path, layout=layout).read_header()

@@ -1,4 +1,4 @@
-"""Names of classes that may be a mistake."""
+"""Detection of class names that may be mistakes."""
 
 import math
 import re
@@ -10,9 +10,9 @@ import numpy as np
 from crowdzoo.errors import LONGEST_VALUE, Setting, short_repr
 
 NOTHING = frozenset({"na", "n/a", "nan", "none", "null", "-", "--", "?", "nil", "missing", "unknown label"})
-MOST_CLASSES = 10_000  # with more, nothing is looked for
-RARE = 1000  # annotations per class, on average, next to which a class with one looks like a typing mistake
-SHARE = 20  # times as many annotations has a class as a misspelling of it
+MOST_CLASSES = 10_000  # with more, names are not checked
+RARE = 1000  # mean annotations per class, from which a class with a single one looks like a typing mistake
+SHARE = 20  # ratio of a class's annotations to those of a misspelling
 MOST_COMPARED = 1000  # classes whose names are compared with each other
 SHOWN = 3
 RowOf = Callable[[int], int]
@@ -21,17 +21,17 @@ RowOf = Callable[[int], int]
 def suspicious_classes(
     names: Sequence[object], counts: np.ndarray, no_label: str | None = None, row_of: RowOf | None = None
 ) -> list[str]:
-    """What may be wrong with the names of classes, a sentence each; empty as a rule.
+    """Sentences on possible mistakes in class names; usually empty.
 
-    Looked for are names that `spelt_alike` finds, names that usually mean that there is
-    no label, numbers with decimals, white space at the ends of a name, a rare class whose name is one letter away from
-    that of a common one, and a class with one annotation among many large ones.
+    Checks for similar names (see `spelt_alike`), names that usually mean a missing label, numbers with decimals,
+    leading or trailing white space, a rare class whose name is one letter away from a common one, and a class with one
+    annotation among many large ones.
 
     Args:
-        names: of the classes, [K].
-        counts: annotations of each class, int [K].
-        no_label: the label that represents none, where several may hold.
-        row_of: row of an annotation of a class, by its place in `names`; None: the messages name no row.
+        names: names of the classes, [K].
+        counts: number of annotations per class, int [K].
+        no_label: the label for none, if tasks may have several labels.
+        row_of: returns the row of an annotation of a class, given its index in `names`; None: messages have no rows.
     """
     if len(names) > MOST_CLASSES:
         return []
@@ -39,7 +39,7 @@ def suspicious_classes(
     similar = spelt_alike(names, "classes", counts, row_of)
     codes = [str(name) for name in names if isinstance(name, int)]
     nothing = [text for text in texts if text.strip().casefold() in NOTHING and text != no_label]
-    if {"-1", "0"} <= {*texts, *codes} and no_label != "-1":  # who abstains, next to class codes
+    if {"-1", "0"} <= {*texts, *codes} and no_label != "-1":  # abstentions among class codes
         nothing.append("-1")
     if nothing:
         what, noun = ("class", "label") if no_label is None else ("label", "answer")
@@ -52,7 +52,7 @@ def suspicious_classes(
     numbers = [_number(name.replace(",", ".") if commas and isinstance(name, str) else name) for name in names]
     pairs = zip(names, numbers, strict=True)
     decimals = [short_repr(name) for name, number in pairs if number is not None and number % 1]
-    if len(decimals) > 2 and None not in numbers:  # fewer may be versions
+    if len(decimals) > 2 and None not in numbers:  # fewer may be version numbers
         use = f"{Setting('kind', 'regression')}" + f" and {Setting('decimal', ',')}" * commas
         similar.append(f"classes are numbers, some with decimals: {_listed(decimals)}. If they are ratings, use {use}.")
     if ends := [short_repr(text) for text in texts if text != text.strip()]:
@@ -75,19 +75,19 @@ def suspicious_classes(
 def spelt_alike(
     names: Sequence[object], what: str, counts: np.ndarray | None = None, row_of: RowOf | None = None
 ) -> list[str]:
-    """A sentence on names that differ in case, white space, Unicode form or the form of a number alone, if there are.
+    """A sentence on names that differ only in case, white space, Unicode form or number format, if any.
 
     Args:
-        names: of classes or annotators; with very many of them nothing is looked for.
-        what: they are.
-        counts: annotations of each class, int [K], of which the most frequent spelling is advised; None: none is.
+        names: names of classes or annotators; very many are not checked.
+        what: what the names are, for the message.
+        counts: number of annotations per class, int [K], to suggest the most frequent spelling; None: no suggestion.
         row_of: as for `suspicious_classes`.
     """
     alike: dict[object, list[int]] = {}
     for place, name in enumerate(names) if len(names) <= MOST_CLASSES else ():
         if isinstance(name, str):
             number = _number(name)
-            plain = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")  # such as a blank of no width
+            plain = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")  # such as a zero-width space
             key = " ".join(unicodedata.normalize("NFKC", plain).casefold().split()) if number is None else number
             alike.setdefault(key, []).append(place)
     groups = [places for places in alike.values() if len(places) > 1]
@@ -103,12 +103,12 @@ def spelt_alike(
 
 
 def _with_row(names: Sequence[object], place: int, row_of: RowOf | None) -> str:
-    """A name, and where it is."""
+    """Format a name with its row."""
     return short_repr(names[place]) + ("" if row_of is None else f" (row {row_of(place):,})")
 
 
 def _renamed(names: Mapping[object, object]) -> str:
-    """The setting that takes names for others, as the end of a sentence; "" where a name cannot be pasted."""
+    """The setting that renames names, as the end of a sentence; "" if a name cannot be pasted."""
     for old, new in names.items():
         text = f"{old}{new}"
         if "," in text or "=" in str(new) or len(text) > LONGEST_VALUE or not text.isprintable():
@@ -117,7 +117,7 @@ def _renamed(names: Mapping[object, object]) -> str:
 
 
 def _near_names(names: Sequence[object], counts: np.ndarray) -> dict[int, int]:
-    """Rare classes that may be misspellings: place in `names` -> place of the common class that may be meant."""
+    """Rare classes that may be misspellings: index in `names` -> index of the likely intended class."""
     if len(names) > MOST_COMPARED:
         return {}
     near = {}
@@ -143,7 +143,7 @@ def _is_misspelt(name: object, right: object) -> bool:
 
 
 def strange_ids(names: Sequence[object], what: str) -> list[str]:
-    """Sentences on tasks or annotators whose names look like nobody's, or as if a spreadsheet had shortened them."""
+    """Sentences on names of tasks or annotators that look missing, or shortened by a spreadsheet."""
     texts, strange = [name for name in names if isinstance(name, str)], list[str]()
     if nobody := [text for text in texts if text.casefold() in NOTHING | {"unassigned"}]:
         leave_out = f"leave them out: {Setting('exclude', nobody[:SHOWN])}"
@@ -156,7 +156,7 @@ def strange_ids(names: Sequence[object], what: str) -> list[str]:
 
 
 def _number(name: object) -> float | None:
-    """What a class's name says as a number; None if it says none."""
+    """A class name as a number; None if it is not one."""
     try:
         number = float(name) if isinstance(name, (str, float, int)) else math.nan
     except ValueError:
