@@ -381,3 +381,16 @@ def test_seconds_that_are_durations_are_seconds(library):
     seconds = [timedelta(seconds=1.5), None, timedelta(minutes=2)]
     frame = module.DataFrame({"task": [1, 1, 2], "annotator": [*"aba"], "label": [*"xyx"], "seconds": seconds})
     np.testing.assert_array_equal(Annotations.from_frame(frame).seconds, [1.5, np.nan, 120])
+
+
+@pytest.mark.usefixtures("chunks")
+def test_a_frame_of_several_pieces_is_read_in_its_order():
+    labels = np.where(np.arange(50) % 3, "cat", "dog")
+    frame = {"task": np.arange(50), "annotator": ["ann;bob"] * 50, "label": [f"{label};cat" for label in labels]}
+    ann = Annotations.from_frame(frame, annotator_separator=";")
+    expected = [(task, who, label) for task in range(50) for who, label in (("ann", labels[task]), ("bob", "cat"))]
+    rows = zip(ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids], ann.classes[ann.labels], strict=True)
+    assert [(int(task), who, label) for task, who, label in rows] == expected
+    frame["annotator"][45] = "ann;ann"
+    with pytest.raises(DataError, check=bad_row(45, "annotator", "ann")):
+        Annotations.from_frame(frame, annotator_separator=";")

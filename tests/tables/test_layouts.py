@@ -86,6 +86,15 @@ def test_blocks_come_out_alike_wherever_they_are_cut(size):
     assert b"".join(utf8_blocks(blocks, "a", "latin-1")).decode() == "ä\nc\nd\n"
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_the_place_of_a_wrong_byte_does_not_depend_on_where_blocks_are_cut(size):
+    right = "task,標註,label\n1,甲,乙\n".encode("gbk")
+    content = right + b"\xff\xff\n"
+    blocks = [content[start : start + size] for start in range(0, len(content), size)]
+    with pytest.raises(DataError, match=rf"^a: byte {len(right)} is not gbk \("):
+        list(utf8_blocks(blocks, "a", "gbk"))
+
+
 # === Decimal commas ===
 
 RATINGS = "task;annotator;label;confidence\nt1;x;3,5;0,5\nt2;x;4;\n"
