@@ -36,7 +36,7 @@ def parse_order(text: str) -> Order:
     if "" in names or [] in order:
         raise DataError("has an empty name. Write the best first, as in a>b=c.")
     if len(names) < 2:
-        parts = [part.strip() for part in re.split("[,;|]", "".join(names))]
+        parts = [part.strip() for part in re.split("[,;|]", "".join(names)) if part.strip()]
         fix = "Remove the row." if len(parts) < 2 else f"If it is several tasks, write {'>'.join(parts)}, best first."
         raise DataError(f"is a list of one task: there is nothing to compare. {fix}")
     if twice := [name for name in names if names.count(name) > 1]:

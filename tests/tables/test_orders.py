@@ -50,6 +50,7 @@ def test_a_list_in_order_is_text_or_a_list(text, order):
             "a,b, c",
             "is a list of one task: there is nothing to compare. If it is several tasks, write a>b>c, best first.",
         ),
+        ("a,", "is a list of one task: there is nothing to compare. Remove the row."),
         ("[]", "is a list of one task"),
         ("a>b>a", "has 'a' twice"),
         ("[1, [2]", "is not an ordered list. Write a>b=c"),
