@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.report.training_history import read_history
 
     SEED.checked("", "seed", arguments.seed)
-    kind = options.checked_kind(arguments, ("classes", "wide", "predictions", "gold"))
+    kind = options.checked_kind(arguments, ("classes", "wide", "predictions", "gold", "curve"))
     if arguments.instances is not None and "instances" not in kind.options.inputs:
         raise ConfigError("--instances: the sentences are in the file of annotations; leave it out.")
     options.check_for_classes(arguments, kind, ["gold", "curve"])

@@ -117,6 +117,7 @@ def test_several_labels_a_task_have_a_page(folder, capsys, refusal_of):
     for words, message in (
         (("--kind", "regression"), "--multi-label is for classes"),
         (("--gold", "g.csv"), "--gold does not go with --multi-label"),
+        (("--curve", 3), "--curve does not go with --multi-label"),
         (("--predictions", "g.csv"), "--predictions does not go with --multi-label"),
         (("--on-duplicate", "first"), "--on-duplicate first does not go with --multi-label"),
         (("--fail-if", "fleiss_kappa<1"), "least_alpha"),
