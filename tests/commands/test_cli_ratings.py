@@ -77,7 +77,7 @@ def test_an_aggregation_trains_on_its_estimates(files, tmp_path, training_call, 
     ("row", "words", "code", "message"),
     [
         (("t1", "zoe", 10.5), ("--low", 0, "--high", 10), 3,
-         "bad.csv, row 242, column 'label': 10.5 is outside the scale 0 to 10"),
+         "10.5 is outside the scale 0 to 10. Fix the rating or remove it, or change --low and --high."),
         (("t1", "zoe", "inf"), (), 3, "bad.csv, row 242, column 'label': 'inf' is not a finite number"),
         (("t1", "zoe", "nan"), (), 3, "bad.csv, row 242, column 'label': 'nan' is not a finite number"),
         (("t1", "zoe", "much"), (), 3, "bad.csv, row 242, column 'label': 'much' is not a number"),

@@ -228,6 +228,27 @@ def test_a_rating_outside_of_the_scale_is_a_bad_row():
 
 
 @pytest.mark.parametrize(
+    ("scale", "reason"),
+    [
+        ({"low": 6}, "is outside the scale at least 6. Fix the rating or remove it, or change low."),
+        ({"high": 4}, "is outside the scale at most 4. Fix the rating or remove it, or change high."),
+        ({"low": 0, "high": 4}, "is outside the scale 0 to 4. Fix the rating or remove it, or change low and high."),
+    ],
+)
+def test_the_reason_names_the_ends_of_the_scale_that_were_set(scale, reason):
+    with pytest.raises(DataError) as error:
+        Annotations.from_arrays(["a"], ["u"], [5.0], kind="regression", **scale)
+    assert error.value.rows[0].reason == reason
+
+
+def test_an_infinite_rating_without_a_scale_is_not_called_outside_of_one():
+    names = (np.array(["a"], object), np.array(["u"], object))
+    crowd = Annotations("regression", np.array([0]), np.array([0]), np.array([np.inf]), *names)
+    with pytest.raises(DataError, match="is not a finite number"):
+        crowd.check_scale()
+
+
+@pytest.mark.parametrize(
     ("row", "expected"),
     [
         ("b,x,1,high,0", "row 3, column 'confidence': 'high' is not a number."),
