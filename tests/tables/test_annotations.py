@@ -1,6 +1,6 @@
 """Annotations from arrays, frames and matrices, and what can be asked of them."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 
 import numpy as np
 import pandas as pd
@@ -60,6 +60,22 @@ def test_integers_far_apart_are_told_apart(far):
     ann = Annotations.from_arrays([far, 1, far, 0], [0, 0, 1, 0], [0, 0, 0, 0])
     assert ann.tasks[ann.task_ids].tolist() == [far, 1, far, 0]
     assert ann.tasks.tolist() == sorted({far, 1, 0})
+
+
+def test_numpy_integers_stay_integers_next_to_nan_and_in_either_byte_order():
+    cells = np.fromiter([np.int32(10), 9, np.float32("nan")], object)
+    with pytest.warns(UserWarning, match="1 row was left out"):
+        with_nan = Annotations.from_arrays(cells, ["ann"] * 3, ["x", "y", "x"], on_bad_rows="reject")
+    big_endian = Annotations.from_arrays(np.array([10, 9], ">i4"), ["ann"] * 2, ["x", "y"])
+    for read in (with_nan, big_endian):
+        assert read.tasks.dtype == np.int64
+        assert read.tasks.tolist() == [9, 10]
+
+
+def test_dates_next_to_nan_are_names_and_a_bad_row():
+    cells = np.fromiter([date(2026, 3, 1), np.float32("nan")], object)
+    with pytest.raises(DataError, match="is empty"):
+        Annotations.from_arrays(cells, ["ann"] * 2, ["x", "y"])
 
 
 def test_any_hashable_ids_are_names():

@@ -236,8 +236,10 @@ def _ids(values: Any, column: str, are_passed: bool) -> tuple[pa.Array | np.ndar
         raise DataError(f"'{column}' must have one axis. Received shape: {values.shape}")
     if values.dtype.kind == "f" and bool((np.isnan(values) | (np.floor(values) == values)).all()):
         return pa.array(values.astype(np.float64)), None
+    if values.dtype.kind in "iu" and values.max(initial=0) < 2**63:  # Arrow does not read big-endian ones
+        return pa.array(values.astype(np.int64)), None
     # mixed types, beyond 64 bits, or lone surrogates
-    with contextlib.suppress(pa.ArrowException, OverflowError, TypeError, UnicodeError):
+    with contextlib.suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
         # Arrow reads Python strings faster than NumPy strings
         array = pa.array(values.astype(object) if values.dtype.kind == "U" else values, from_pandas=True)
         if pa.types.is_integer(array.type):
@@ -245,6 +247,10 @@ def _ids(values: Any, column: str, are_passed: bool) -> tuple[pa.Array | np.ndar
         if isinstance(array, pa.Array) and array.type in (pa.string(), pa.null()):  # up to 2 GiB
             return array.cast(pa.large_string()), None
     objects = np.fromiter((None if _is_missing(value) else value for value in values.astype(object)), object)
+    types = {type(value) for value in objects if value is not None}
+    if types and all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in types):
+        with contextlib.suppress(pa.ArrowException, OverflowError):  # with np.float32(NaN), or of several widths
+            return pa.array(objects, pa.int64()), None
     if are_passed or all(value is None or isinstance(value, str) for value in objects):
         return np.array([None if value is None else str(value) for value in objects], dtype=object), None
     for row, value in enumerate(objects):
