@@ -61,9 +61,12 @@ def test_spans_become_tags(write, answer):
 
 
 def test_a_broken_span_is_named_with_its_file_and_line(write):
-    path = write("spans.jsonl", [{"id": 1, "text": "a b", "label": [[0, 1, "PER"], [1]]}])
-    with pytest.raises(DataError, match="is not a span", check=bad_row(1, "label[1]", "[1]")):
-        read_spans(path, platform="doccano")
+    for span in ([1], [2, 3, "PER", 1]):
+        path = write("spans.jsonl", [{"id": 1, "text": "a b", "label": [[0, 1, "PER"], span]}])
+        with pytest.raises(
+            DataError, match=r"is not a span \[start, end, label\]", check=bad_row(1, "label[1]", str(span))
+        ):
+            read_spans(path, platform="doccano")
     path = write("spans.jsonl", [{"id": 1, "text": "a b", "label": [[0, 9, "PER"]]}])
     with pytest.raises(DataError, match="is outside", check=bad_row(1, "spans[0].end", 9)):
         read_spans(path, platform="doccano")

@@ -64,6 +64,8 @@ def _label(key: str, value: Any) -> str | None:
 
 
 def _span(key: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, list) and len(value) != len(_SPAN):
+        raise BadValue(key, value, "is not a span [start, end, label].")
     span = span_of(key, value, _SPAN, order=_SPAN)
     return span if isinstance(value, list) else {**span, "label": str(span["label"])}
 
