@@ -185,6 +185,6 @@ def scale_reason(low: float | None, high: float | None) -> str:
     """Why a rating outside the scale is refused, and the fix."""
     if low is None and high is None:
         return "is not a finite number. Fix the rating or remove it."
-    scale = f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"{low:g} to {high:g}"
+    scale = f"(at least {low:g})" if high is None else f"(at most {high:g})" if low is None else f"{low:g} to {high:g}"
     ends = " and ".join(str(Setting(name)) for name, end in (("low", low), ("high", high)) if end is not None)
     return f"is outside the scale {scale}. Fix the rating or remove it, or change {ends}."

@@ -105,7 +105,7 @@ def test_all_ratings_outside_are_counted_and_ten_are_shown():
     with pytest.raises(DataError, match=r"and 10 more") as error:
         many.check_scale(high=10)
     assert error.value.total == 20
-    assert "the scale ... to 10. Fix the rating or remove it" in str(error.value)
+    assert "the scale (at most 10). Fix the rating or remove it" in str(error.value)
 
 
 def test_an_impossible_scale_is_refused():

@@ -230,8 +230,8 @@ def test_a_rating_outside_of_the_scale_is_a_bad_row():
 @pytest.mark.parametrize(
     ("scale", "reason"),
     [
-        ({"low": 6}, "is outside the scale at least 6. Fix the rating or remove it, or change low."),
-        ({"high": 4}, "is outside the scale at most 4. Fix the rating or remove it, or change high."),
+        ({"low": 6}, "is outside the scale (at least 6). Fix the rating or remove it, or change low."),
+        ({"high": 4}, "is outside the scale (at most 4). Fix the rating or remove it, or change high."),
         ({"low": 0, "high": 4}, "is outside the scale 0 to 4. Fix the rating or remove it, or change low and high."),
     ],
 )
