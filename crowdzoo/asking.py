@@ -66,20 +66,22 @@ def next_answers(
 
     Raises:
         ConfigError: a number out of its range.
-        DataError: a result whose method does not model annotators, unknown codes, or shapes that do not fit; without
-            any answers also if there are no annotators.
+        DataError: a result whose method does not model annotators, unknown codes, shapes that do not fit, or only
+            volunteers without an account; without any answers also if there are no annotators.
 
     Example:
         >>> from crowdzoo import Annotations, next_answers
         >>> task, annotator = [1, 1, 2, 2, 3], ["ann", "bob", "ann", "bob", "ann"]
         >>> ratings = Annotations.from_arrays(task, annotator, [3.0, 4.0, 1.0, 2.0, 5.0], kind="regression")
-        >>> found = next_answers(ratings, 1)
-        >>> int(ratings.tasks[found.tasks[0]]), str(ratings.annotators[found.annotators[0]])
+        >>> questions = next_answers(ratings, 1)
+        >>> int(ratings.tasks[questions.tasks[0]]), str(ratings.annotators[questions.annotators[0]])
         (3, 'bob')
     """
     table = annotations_of(annotations)
     kind = kind_of(table.kind if result is None else result.kind)
     people = askable(table) if annotators is None else np.asarray(annotators, np.int64)
+    if annotators is None and len(people) < min(1, table.num_annotators):
+        raise DataError("next_answers: no annotator has an account, so nobody can be asked. Pass annotators=CODES.")
     if not len(people) + len(table) or ((people < 0) | (people >= table.num_annotators)).any():
         raise DataError(f"next_answers: annotators are codes of some of the {table.num_annotators:,} annotators.")
     limits: dict[str, Any] = {"per_annotator": per_annotator, "costs": costs, "budget": budget}

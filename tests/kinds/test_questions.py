@@ -42,6 +42,9 @@ def test_nobody_without_an_account_is_asked_unless_you_say_so():
     crowd = replace(ratings(), annotators=np.array(["not-logged-in-12ab", "vague", "not-logged-in", "last"], object))
     assert {*next_answers(crowd, 20).annotators.tolist()} <= {1, 3}
     assert {*next_answers(crowd, 5, annotators=[0]).annotators.tolist()} == {0}
+    nobody = replace(crowd, annotators=np.array([f"not-logged-in-{code}" for code in range(4)], object))
+    with pytest.raises(DataError, match=r"no annotator has an account.*annotators=CODES"):
+        next_answers(nobody, 5)
 
 
 def test_sure_ratings_have_a_small_error_and_two_ratings():
