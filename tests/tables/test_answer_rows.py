@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import bad_row
 
 from crowdzoo import Annotations
 from crowdzoo.commands.main import main
@@ -60,6 +61,15 @@ TABLES = {
     "lists of the first releases": table(LISTS, [CODES]),
     "lists of an earlier release": table(LISTS, {"feature": CODES, "length": -1, "_type": "Sequence"}),
 }
+
+
+@pytest.mark.usefixtures("chunks")
+def test_a_repeated_answer_is_named_by_the_row_of_its_list():
+    lists = {"task": [str(row) for row in range(30)], "annotator": [["x", "y"]] * 30, "label": [[0, 1]] * 30}
+    lists["annotator"] = [*lists["annotator"][:25], ["x", "x"], *lists["annotator"][26:]]
+    rows = table(lists, {"feature": CODES, "_type": "List"})
+    with pytest.raises(DataError, check=bad_row(25, "annotator", "x")):
+        Annotations.from_frame(Dataset(rows))
 
 
 @pytest.mark.parametrize("rows", TABLES.values(), ids=TABLES)
