@@ -191,7 +191,7 @@ def run(arguments: argparse.Namespace) -> None:
     if skills is None:
         raise ConfigError(
             f"--method {arguments.method}: has no confusion matrices, so it does not say which annotator to ask; "
-            f"take {questions.methods}."
+            f"use {questions.methods}."
         )
     earlier = None if arguments.earlier is None else _earlier(arguments.earlier, result, questions)
     skills = pooled(skills, questions.weights(result), earlier)

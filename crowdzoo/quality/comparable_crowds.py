@@ -57,7 +57,7 @@ def expected_accuracy(
         if np.shape(values) != (annotations.num_tasks,):
             raise DataError(
                 f"expected_accuracy: {name} must have one value for each of {annotations.num_tasks:,} tasks, got the "
-                f"shape {np.shape(values)}; for posteriors, take posteriors.max(axis=1)."
+                f"shape {np.shape(values)}; for posteriors, use posteriors.max(axis=1)."
             )
     if labelled.sum() < LEAST_TASKS or min(annotations.num_annotators, annotations.num_classes) < 2:
         return None

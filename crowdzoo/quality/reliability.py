@@ -63,7 +63,7 @@ def judged_by_others(
     if aggregation.confusions is None or aggregation.class_prior is None:
         raise DataError(
             f"judged_by_others needs confusion matrices and a class prior, and {aggregation.method!r} gives none: "
-            "take a method that does, such as 'dawid-skene'."
+            "use a method that does, such as 'dawid-skene'."
         )
     number, size = annotations.num_annotators, annotations.num_classes
     judging = np.ones(number, bool) if judges is None else np.asarray(judges)

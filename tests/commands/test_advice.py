@@ -173,7 +173,7 @@ CASES = {
         use=lambda found: krippendorff_alpha(found, "ordinal"),
         fill={"LOWEST,...,HIGHEST": "low,medium,high", "'LOWEST', '...', 'HIGHEST'": "'low', 'medium', 'high'"},
     ),
-    "a rating that is none": Advice(HEAD + "1,a,2\n1,b,nan\n", ["missing"], "not a finite number", **RATINGS),
+    "a rating that is not a number": Advice(HEAD + "1,a,2\n1,b,nan\n", ["missing"], "not a finite number", **RATINGS),
     "an answer that none holds": Advice(NONE, ["no_label"], "counts as a label", **SEVERAL),
     "marks in an answer that none holds": Advice(NONE, ["missing"], "counts as a label", **SEVERAL),
     "preferences": Advice(

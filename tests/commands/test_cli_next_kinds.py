@@ -92,7 +92,7 @@ def test_the_sentence_that_annotators_contradict_each_other_on_is_asked_about(ca
         file.write(json.dumps({"task": "y", "text": TEXT}) + "\n")  # a sentence that nobody has answered
     assert run(*words, "--annotators", "a", "--force") == 0
     assert read_csv("b.csv")[0]["task"] == "y"
-    assert "take bsc-seq, hmm-crowd or dawid-skene" in refusal_of(*words, "--method", "span-majority-vote")
+    assert "use bsc-seq, hmm-crowd or dawid-skene" in refusal_of(*words, "--method", "span-majority-vote")
 
 
 def test_the_first_round_gives_equal_loads_and_shares_tasks(capsys):

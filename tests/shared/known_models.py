@@ -29,7 +29,7 @@ def model_folder(folder, weights="weights", **extra):
 
 
 def write_extra(folder, **extra):
-    """Writes what lies beside a model, such as its `model_card`; returns the folder."""
+    """Writes the files next to a model, such as its `model_card`; returns the folder."""
     (folder / "assets.extra").mkdir(exist_ok=True)
     for name, content in extra.items():
         (folder / "assets.extra" / f"{name}.json").write_text(json.dumps(content))

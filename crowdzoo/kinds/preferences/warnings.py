@@ -30,7 +30,7 @@ def of_order(alpha: Alpha | None, overall: Figures, aggregation: PreferenceAggre
     if low is not None and overall["order_agreement_high"] < 0.5:
         fix = "sort the annotators by the method's slope: ask those below 0, and those above it, what they go by"
         if aggregation.slopes is None:
-            fix = "take --method annotator-bradley-terry, which says by its slopes who contradicts whom"
+            fix = "use --method annotator-bradley-terry, which says by its slopes who contradicts whom"
         yield warning("order-contradicted", True, fix=fix)
     elif low is not None and low <= 0.5:
         yield warning("order-by-chance", True)
@@ -79,7 +79,7 @@ def of_sides(overall: Figures, aggregation: PreferenceAggregation) -> Iterator[P
         if ahead is None or abs(ahead - 0.5) <= MIXED:
             fix = "ask annotators to read both before they answer; scores are corrected for it"
             if aggregation.position_biases() is None:
-                fix = "ask annotators to read both before they answer, and take --method annotator-bradley-terry"
+                fix = "ask annotators to read both before they answer, and use --method annotator-bradley-terry"
         serious = abs(rest - 0.5) >= LEANS
         yield warning("leaning", serious, side=side, share=percent(part), others=remark, fix=fix)
     same = overall["consistent_share"]
